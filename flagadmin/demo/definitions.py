@@ -10,7 +10,7 @@ from playground.engine.operators import OPERATORS
 
 def when(context_name: str, operator: str, *values: str, **extra: Any) -> Document:
     """A constraint. Some operators read ``value``, others ``values``; this sets the right one."""
-    several = OPERATORS[operator].takes == "values"
+    several = OPERATORS[operator].takes_list
     compared = {"values": list(values)} if several else {"value": values[0], "values": []}
     return {"contextName": context_name, "operator": operator, **compared, **extra}
 

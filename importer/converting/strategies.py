@@ -213,7 +213,7 @@ def _make_constraint(test: Test, limits: Limits) -> Document:
     """The constraint in the format of an export. Raises Unsupported if SDKs could not read it."""
     operator = "NOT_IN" if test.operator == "IN" and test.inverted else test.operator
     constraint: Document = {"contextName": test.field, "operator": operator, "values": list(test.values)}
-    if OPERATORS[operator].takes == "value":
+    if not OPERATORS[operator].takes_list:
         constraint["value"] = test.value
     if test.inverted and operator != "NOT_IN":
         constraint["inverted"] = True

@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
-from playground.engine import literals
+from playground.engine import literals, operators
 from playground.engine.constraints import CompiledConstraint, Constraints
 from playground.engine.context import FORMS, Context
 from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, compute_hashes
@@ -96,17 +96,17 @@ class Condition(NamedTuple):
 
     def values(self) -> Iterator[str]:
         """Values on both sides of the condition, as far as they can be found without searching."""
-        family = OPERATORS[self.operator].family if self.operator in OPERATORS else ""
-        if family == "network":
+        family = OPERATORS[self.operator].family if self.operator in OPERATORS else operators.SET
+        if family is operators.NETWORK:
             for network in self.listed:
                 yield from _list_network_neighbors(network)
-        elif family == "regex":
+        elif family is operators.PATTERN:
             yield from (find_matching_text(self.value), "", "~")
-        elif family in ("number", "date", "version"):
+        elif family.input != "list":
             yield from _list_neighbors(self.value.strip(" \t"))
         else:
             yield from self.listed
-            if family == "text":
+            if family is operators.TEXT:
                 for text in self.listed:
                     yield from (f"{text}~", f"~{text}", f"~{text}~", text.upper())
             yield _make_outside_value(self.listed)

@@ -16,10 +16,10 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from playground.engine import literals, operators, sentences
+from playground.engine import literals, operators
 from playground.engine.context import Columns
 from playground.engine.literals import objects_of, string_of, strings_of, to_text
-from playground.engine.operators import OPERATORS, Test
+from playground.engine.operators import OPERATORS, PATTERN, VERSION, Operator, Test
 from playground.engine.sentences import met_phrase, quote_value, suggestion, undecidable_pattern, unmet_phrase
 
 T = TypeVar("T", bound=Hashable)
@@ -152,7 +152,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         )
     inverted = bool(document.get("inverted"))
     form, test, fault, values = _bind(operator, document)
-    hint = suggestion(sentences.suggest_value(operator, to_text(document.get("value"))))
+    hint = suggestion(operators.suggest_value(operator, to_text(document.get("value"))))
     if fault is not None:
         return _compile_broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
     return CompiledConstraint(
@@ -190,35 +190,19 @@ def _bind(operator: str, document: Mapping[str, Any]) -> Bound:
     values = strings_of(document.get("values"))
     value = to_text(document.get("value"))
     fold = bool(document.get("caseInsensitive"))
-    family = OPERATORS[operator].family
-    if family == "set":
-        return bind_set(values)
-    if family == "text":
-        return _bind_text(operator, values, fold)
-    if family == "network":
-        return bind_networks(values)
-    if family == "regex":
+    described = OPERATORS[operator]
+    if described.takes_list:
+        return bind_list(described, values, fold=fold and described.family.may_ignore_case)
+    if described.family is PATTERN:
         return _bind_regex(value, fold, inverted=bool(document.get("inverted")))
-    return _bind_ordering(operator, value)
+    return _bind_ordering(described, value)
 
 
-def bind_set(values: list[str]) -> Bound:
-    """IN compares exactly: SDKs ignore `caseInsensitive` here. NOT_IN is an inverted IN."""
-    return "text", frozenset(values).__contains__, _list_fault(values, required=False), values
-
-
-def bind_networks(values: list[str]) -> Bound:
-    return "address", operators.make_network_test(values), _list_fault(values, required=True), values
-
-
-def _bind_text(operator: str, values: list[str], fold: bool) -> Bound:
-    expected = [value.lower() for value in values] if fold else values
-    return (
-        "folded" if fold else "text",
-        operators.make_text_test(operator, expected),
-        _list_fault(values, required=True),
-        values,
-    )
+def bind_list(operator: Operator, values: list[str], *, fold: bool = False) -> Bound:
+    """IN compares exactly: SDKs ignore `caseInsensitive` there. NOT_IN is an inverted IN."""
+    expected = tuple(value.lower() for value in values) if fold else tuple(values)
+    fault = _list_fault(values, required=not operator.family.may_be_empty)
+    return "folded" if fold else operator.family.form, operator.compare(expected), fault, values
 
 
 def _bind_regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
@@ -238,17 +222,17 @@ def _nothing(value: object) -> bool:
     return False
 
 
-def _bind_ordering(operator: str, value: str) -> Bound:
+def _bind_ordering(operator: Operator, value: str) -> Bound:
     """The type of the value decides the comparison: SEMVER_GT with "5" compares numbers, as in SDKs."""
     text = value.strip(WHITESPACE)
-    if operator.startswith("SEMVER_") and value.startswith("v"):
+    if operator.family is VERSION and value.startswith("v"):
         return "version", operators.never, None, [text]
     if (instant := literals.read_constraint_instant(text)) is not None:
-        return "instant", operators.make_comparison(operator, instant, numeric=False), None, [text]
+        return "instant", operator.compare(instant), None, [text]
     if (version := literals.read_version(text)) is not None:
-        return "version", operators.make_comparison(operator, version, numeric=False), None, [text]
+        return "version", operator.compare(version), None, [text]
     if (number := literals.read_constraint_number(text)) is not None:
-        return "number", operators.make_comparison(operator, number, numeric=True), None, [text]
+        return "number", operator.compare(number), None, [text]
     return "text", operators.never, f"cannot use {quote_value(value)}", [value]
 
 

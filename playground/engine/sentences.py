@@ -2,22 +2,13 @@
 
 Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…". Invisible characters are
 named: different values must not look the same, nor reverse the rest of a sentence.
-
-Suggests replacements for numbers and dates that SDKs cannot read.
-
-The reference accepts everything that JavaScript reads, so its exports contain such values; in SDKs they never match.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta, tzinfo
-from email.utils import parsedate_to_datetime
+from collections.abc import Sequence
 
-from playground.engine.literals import MAX_LENGTH, to_text
-from playground.engine.operators import OPERATORS, find_problem
+from playground.engine.operators import OPERATORS
 
 SHOWN_LENGTH = 80
 SHOWN_VALUES = 5
@@ -73,7 +64,7 @@ def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str
         among = "one of" if (operator == "IN") is not inverted else "none of"
         return f", needs {among} {list_values(values)}"
     described = OPERATORS[operator]
-    expected = f"{described.noun} {described.relation} {list_values(values)}"
+    expected = f"{described.family.noun} {described.relation} {list_values(values)}"
     return f", needs anything but {expected}" if inverted else f", needs {expected}"
 
 
@@ -228,110 +219,3 @@ def variant_reason(name: str, *, subject: str | None, place: int, total: int) ->
 def variant_override(name: str, value: str) -> str:
     """`value` is a value_phrase."""
     return f"Variant {name} because {value}"
-
-
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_OTHER_BASE = re.compile(r"0(?:[xX][0-9a-fA-F]{1,13}|[oO][0-7]{1,17}|[bB][01]{1,52})", re.ASCII)
-_EPOCH = re.compile(r"-?[0-9]{1,15}", re.ASCII)
-_OVERFLOW = re.compile(r"([0-9]{4}-[0-9]{2})-(29|30|31)(.*)", re.ASCII)
-_DAY_NAME = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*", re.ASCII | re.IGNORECASE)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_YEAR = r"(?P<year>[0-9]{4})"
-_DAY = r"(?P<day>[0-9]{1,2})"
-_NAME = r"(?P<name>[A-Za-z]{3,9})"
-_MONTH = r"(?P<month>[0-9]{1,2})"
-_TIME = (
-    r"(?: (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
-    r"(?: (?P<half>AM|PM))?(?: GMT(?P<zone>[+-][0-9]{4}))?)?"
-)
-# Not `strptime`, which recompiles its formats again and again: a large import may have many odd dates.
-_WRITTEN = [
-    re.compile(rf"{_NAME} {_DAY} {_YEAR}{_TIME}"),
-    re.compile(rf"{_DAY} {_NAME} {_YEAR}{_TIME}"),
-    re.compile(rf"{_YEAR}[-/.]{_MONTH}(?:[-/.]{_DAY})?{_TIME}"),
-    re.compile(rf"{_MONTH}/{_DAY}/{_YEAR}{_TIME}"),
-    re.compile(rf"{_YEAR}{_TIME}"),
-]
-
-
-def suggest_value(operator: str, value: str) -> str | None:
-    """The probable value in the SDKs' format: "0.5" for ".5", "2024-01-01T00:00:00.000Z" for "2024-01-01".
-
-    None for a value that SDKs can read, and if there is no suggestion.
-    """
-    if (
-        len(value) > MAX_LENGTH
-        or OPERATORS[operator].family not in _SUGGESTED
-        or not find_problem(operator, value)
-    ):
-        return None
-    suggested = _SUGGESTED[OPERATORS[operator].family](value.strip())
-    return suggested if suggested is not None and not find_problem(operator, suggested) else None
-
-
-def _suggest_number(text: str) -> str | None:
-    if _OTHER_BASE.fullmatch(text):
-        return str(int(text, 0))
-    return to_text(float(text)) if _DECIMAL.fullmatch(text) else None
-
-
-def _suggest_date(text: str) -> str | None:
-    """Suggests a date. A time without a zone is in UTC. Ten digits are seconds since 1970, other numbers are
-    milliseconds.
-    """
-    try:
-        moment = next(_read_times(text), None)
-        if moment is None:
-            return None
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (ValueError, OverflowError):
-        return None
-
-
-def _read_times(text: str) -> Iterator[datetime]:
-    iso = text.upper().removeprefix("+00")
-    with suppress(ValueError):
-        yield datetime.fromisoformat(iso)
-    if _EPOCH.fullmatch(text):
-        seconds = int(text) if len(text) == 10 else int(text) / 1000
-        yield datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
-    if "T24:00" in iso:
-        with suppress(ValueError):
-            yield datetime.fromisoformat(iso.replace("T24:00", "T00:00")) + timedelta(days=1)
-    if overflow := _OVERFLOW.fullmatch(iso):  # JavaScript reads 31 June as 1 July
-        month, day, rest = overflow.groups()
-        with suppress(ValueError):
-            yield datetime.fromisoformat(f"{month}-01{rest}") + timedelta(days=int(day) - 1)
-    yield from _read_written_out(text)
-
-
-def _read_written_out(text: str) -> Iterator[datetime]:
-    text = text.partition(" (")[0]  # JavaScript appends the name of the zone
-    words = [word for word in text.replace(",", " ").split() if not _DAY_NAME.fullmatch(word)]
-    if words and words[-1] in ("UTC", "GMT", "Z"):
-        words.pop()
-    for form in _WRITTEN:
-        if match := form.fullmatch(" ".join(words)):
-            with suppress(ValueError):
-                yield _make_time(match.groupdict())
-    with suppress(ValueError):
-        yield parsedate_to_datetime(text)
-
-
-def _make_time(parts: dict[str, str | None]) -> datetime:
-    """The moment of a match. Raises ValueError if it does not exist."""
-    hour = int(parts["hour"] or 0)
-    if parts["half"]:
-        hour = hour % 12 + 12 * (parts["half"] == "PM")
-    name, zone = parts.get("name"), parts["zone"]
-    month = _MONTHS.index(name[:3].lower()) + 1 if name else int(parts.get("month") or 1)
-    day = datetime(int(parts["year"] or 0), month, int(parts.get("day") or 1), tzinfo=_read_zone(zone))
-    return day.replace(hour=hour, minute=int(parts["minute"] or 0), second=int(parts["second"] or 0))
-
-
-def _read_zone(text: str | None) -> tzinfo:
-    return datetime.strptime(text, "%z").tzinfo or UTC if text else UTC
-
-
-_SUGGESTED = {"number": _suggest_number, "date": _suggest_date}

@@ -14,13 +14,13 @@ from playground.engine.constraints import (
     Conditions,
     Constraints,
     Shared,
-    bind_networks,
-    bind_set,
+    bind_list,
     unquotable,
 )
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
 from playground.engine.literals import items_of, mapping_of, parameters_of, string_of, to_text
+from playground.engine.operators import OPERATORS, SET
 from playground.engine.strategy_types import GROUP_ID, STRATEGY_TYPES, StrategyType, read_percentage
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
 
@@ -180,9 +180,9 @@ def _compile_own_condition(
     values = kind.values(parameters)
     if values is None:
         return []
-    is_set = kind.operator == "IN"
-    form, test, fault, _ = bind_set(values) if is_set else bind_networks(values)
-    if is_set:
+    operator = OPERATORS[kind.operator]
+    form, test, fault, _ = bind_list(operator, values)
+    if operator.family is SET:
         fault = f"{kind.lists} hold a value that ends in a backslash" if fault else None
     else:
         fault = f"the {kind.lists} cannot be read by SDKs" if unquotable(parameters[kind.lists]) else None

@@ -19,9 +19,8 @@ from flagadmin.core.errors import ValidationError, clip
 from flagadmin.core.http.json_bodies import parse_json
 from playground.engine.definitions import ConstraintDefinition
 from playground.engine.literals import objects_of, read_constraint_number, strings_of, to_text
-from playground.engine.operators import OPERATORS
+from playground.engine.operators import OPERATORS, Operator
 from projects.models import ContextField
-from projects.strategies.constraint_rules import PARTIAL
 from projects.strategies.kept_values import LOST, by_reference, is_long, reference
 
 _BLANK = r"[ \t\u00a0]*"
@@ -112,22 +111,11 @@ class ConstraintRow:
     errors: Sequence[str]
 
 
-GROUPS = {
-    "set": "List",
-    "text": "Text",
-    "number": "Number",
-    "date": "Time",
-    "version": "Version",
-    "regex": "Text",
-    "network": "IP address",
-}
-
-
 def list_operator_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """Operators and their labels, by type of value: ("Version", [("SEMVER_GT", "Version: >"), …])."""
-    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS.values()}
+    groups: dict[str, list[tuple[str, str]]] = {}
     for name, operator in OPERATORS.items():
-        groups[GROUPS[operator.family]].append((name, operator.label))
+        groups.setdefault(operator.family.group, []).append((name, operator.label))
     return list(groups.items())
 
 
@@ -188,7 +176,7 @@ def _select_values(constraint: Mapping[str, Any]) -> list[str]:
     """The values that the operator reads; for the other kind of operator, their converted form."""
     values, value = strings_of(constraint.get("values")), to_text(constraint.get("value"))
     operator = OPERATORS.get(to_text(constraint.get("operator")), OPERATORS["IN"])
-    if operator.takes == "values":
+    if operator.takes_list:
         return values or ([value] if value else [])
     return [value or (values[0] if values else "")]
 
@@ -218,22 +206,18 @@ def clean_constraints(rows: Iterable[Mapping[str, Any]]) -> list[ConstraintDefin
 
 def _clean_constraint(row: Mapping[str, Any]) -> ConstraintDefinition:
     name, operator = row["operator"], OPERATORS.get(row["operator"])
-    folds = operator is not None and _folds(operator.family)
+    family = operator.family if operator else None
     document: ConstraintDefinition = {
         "contextName": row["contextName"],
         "operator": name,
         "values": [],
-        "inverted": bool(row.get("inverted")) and name != "REGEX",
-        "caseInsensitive": bool(row.get("caseInsensitive")) and folds,
+        "inverted": bool(row.get("inverted")) and (family is None or family.may_invert),
+        "caseInsensitive": bool(row.get("caseInsensitive")) and family is not None and family.may_ignore_case,
     }
     values, value = row.get("values") or [], row.get("value")
-    if operator is None or operator.takes == "values":
+    if operator is None or operator.takes_list:
         return document | {"values": values or ([value] if value else [])}
     return document | {"value": value or (values[0] if values else "")}
-
-
-def _folds(family: str) -> bool:
-    return family in ("text", "regex")
 
 
 def make_constraint_rows(
@@ -252,13 +236,13 @@ def _make_row(
     field, name = to_text(document.get("contextName")), to_text(document.get("operator"))
     operator = OPERATORS.get(name, OPERATORS["IN"])
     selected = _select_values(document)
-    value = "" if operator.takes == "values" else selected[0]
-    legal = [] if operator.family in PARTIAL else available.legal.get(field, [])
+    value = "" if operator.takes_list else selected[0]
+    legal = [] if operator.family.is_partial else available.legal.get(field, [])
     options = list(dict.fromkeys([*legal, *filter(None, selected)])) if legal else []
     if kept := is_long(selected) and document.get("kept", True):
         kind = "kept"
     else:
-        kind = _choose_kind(operator.takes, operator.family, value, _can_choose(options))
+        kind = _choose_kind(operator, value, _can_choose(options))
     return ConstraintRow(
         number=number,
         field=field,
@@ -268,16 +252,16 @@ def _make_row(
         value=(format_local_time(value) or "") if kind == "time" else value,
         was="" if kept or (kind == "list" and is_long(selected)) else json.dumps(selected),
         options=[(text, text in selected) for text in options] if kind in ("checks", "select") else [],
-        hint=HINTS.get(operator.family, ""),
+        hint=operator.family.hint,
         help=operator.help if name in OPERATORS else "",
         kept=reference(selected) if kept else "",
         first=[clip(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
         more=max(len(selected) - MAX_SHOWN, 0),
         is_list=len(selected) > settings.SEGMENT_VALUES_LIMIT,
         inverted=bool(document.get("inverted")),
-        may_invert=name != "REGEX",
+        may_invert=operator.family.may_invert,
         case_insensitive=bool(document.get("caseInsensitive")),
-        may_fold=_folds(operator.family),
+        may_fold=operator.family.may_ignore_case,
         errors=[LOST, *errors] if document.get("lost") else errors,
     )
 
@@ -286,24 +270,15 @@ def _can_choose(options: Sequence[str]) -> bool:
     return 0 < len(options) <= MAX_CHOICES and not is_long(options)
 
 
-HINTS = {
-    "version": "1.2.3",
-    "regex": "RE2, for example ^[a-z]+@",
-    "network": "10.0.0.0/8, 2001:db8::/32",
-    "date": "2026-11-21T09:00:00.000Z",
-}
-
-
-def _choose_kind(takes: str, family: str, value: str, may_choose: bool) -> str:
-    if takes == "values":
+def _choose_kind(operator: Operator, value: str, may_choose: bool) -> str:
+    if operator.takes_list:
         return "checks" if may_choose else "list"
     if may_choose:
         return "select"
-    if family == "number" and (not value or read_constraint_number(value) is not None):
-        return "number"
-    if family == "date" and (not value or format_local_time(value)):
-        return "time"
-    return "text"
+    kind = operator.family.input
+    if kind == "number" and value and read_constraint_number(value) is None:
+        return "text"
+    return "text" if kind == "time" and value and not format_local_time(value) else kind
 
 
 def format_local_time(text: str) -> str | None:

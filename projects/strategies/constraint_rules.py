@@ -7,13 +7,9 @@ from flagadmin.core.errors import Problem, choices, clip
 from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.definitions import ConstraintDefinition
 from playground.engine.operators import MAX_LENGTH as MAX_VALUE_LENGTH
-from playground.engine.operators import OPERATORS, find_problem
-from playground.engine.sentences import suggest_value
+from playground.engine.operators import OPERATORS, find_problem, suggest_value
 from projects.rules import Limits
 from projects.text_values import format_scalar
-
-# Families of operators that match parts or ranges of values, to which legal values, being whole, do not apply.
-PARTIAL = frozenset({"text", "regex", "network"})
 
 
 def make_constraint(values: Mapping[str, Any]) -> ConstraintDefinition:
@@ -66,9 +62,9 @@ def constraint_problems(
     if operator not in OPERATORS:
         yield Problem(f"{path}.operator", f"{operator} is not an operator. Available: {choices(OPERATORS)}")
         return
-    if operator == "REGEX" and constraint.get("inverted"):
-        yield Problem(f"{path}.inverted", "REGEX cannot be inverted")
-    legal = None if OPERATORS[operator].family in PARTIAL else legal_values.get(constraint["contextName"])
+    if not OPERATORS[operator].family.may_invert and constraint.get("inverted"):
+        yield Problem(f"{path}.inverted", f"{operator} cannot be inverted")
+    legal = None if OPERATORS[operator].family.is_partial else legal_values.get(constraint["contextName"])
     for value, value_path in _list_operands(constraint, path):
         yield from _value_problems(operator, value, value_path, legal, constraint["contextName"])
     yield from _find_missing(constraint, path)
@@ -79,7 +75,7 @@ def _list_operands(constraint: ConstraintDefinition, path: str) -> Iterator[tupl
 
     A ``value`` that comes with ``values`` is kept but ignored.
     """
-    if OPERATORS[constraint["operator"]].takes == "values":
+    if OPERATORS[constraint["operator"]].takes_list:
         yield from ((value, f"{path}.values[{index}]") for index, value in enumerate(constraint["values"]))
     elif constraint.get("value"):
         yield constraint["value"], f"{path}.value"
@@ -87,7 +83,7 @@ def _list_operands(constraint: ConstraintDefinition, path: str) -> Iterator[tupl
 
 def _find_missing(constraint: ConstraintDefinition, path: str) -> Iterator[Problem]:
     operator = constraint["operator"]
-    if OPERATORS[operator].takes == "values":
+    if OPERATORS[operator].takes_list:
         if not constraint["values"]:
             yield Problem(f"{path}.values", f"{operator} needs at least one value")
     elif not constraint.get("value"):

@@ -70,7 +70,7 @@ def describe_constraint(constraint: Document) -> str:
         return "… (choose a field)"
     if operator not in OPERATORS:
         return f"{shorten_value(field)} {operator}"
-    several = OPERATORS[operator].takes == "values"
+    several = OPERATORS[operator].takes_list
     values = strings_of(constraint.get("values")) if several else [to_text(constraint.get("value"))]
     if not any(values):
         return f"{shorten_value(field)} … (add a value)"

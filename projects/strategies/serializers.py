@@ -4,18 +4,17 @@ Request serializers of constraints. They check only JSON types; ``constraint_rul
 """
 
 from django.conf import settings
+from django.utils.functional import lazy
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import MAX_ITEMS, MAX_VALUE_LENGTH, Body, ListOf, MapOf
+from playground.engine.operators import OPERATORS
 from projects.serializers import StrictSerializer, TextField
 
 
 class ConstraintBody(StrictSerializer):
     contextName = serializers.CharField(help_text="Context field the constraint applies to.")
-    operator = serializers.CharField(
-        help_text="One of NOT_IN, IN, STR_ENDS_WITH, STR_STARTS_WITH, STR_CONTAINS, NUM_EQ, NUM_GT, NUM_GTE, NUM_LT, "
-        "NUM_LTE, DATE_AFTER, DATE_BEFORE, SEMVER_EQ, SEMVER_GT, SEMVER_LT, SEMVER_GTE, SEMVER_LTE, REGEX, IN_CIDR."
-    )
+    operator = serializers.CharField(help_text=lazy(lambda: f"One of {', '.join(OPERATORS)}.", str)())
     caseInsensitive = serializers.BooleanField(required=False, allow_null=True, help_text="Default false.")
     inverted = serializers.BooleanField(
         required=False, allow_null=True, help_text="Default false; negates the result."

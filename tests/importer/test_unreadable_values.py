@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playground.engine.sentences import suggest_value
+from playground.engine.operators import suggest_value
 from projects.models import Segment, Strategy
 from tests.support.flags import make_flag
 from tests.support.import_bodies import body, strategy

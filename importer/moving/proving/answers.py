@@ -135,7 +135,7 @@ def _make_constraints(constraints: Iterable[Constraint]) -> list[dict[str, Any]]
 
 def _takes_list(operator: str) -> bool:
     known = OPERATORS.get(operator)
-    return known is None or known.takes == "values"
+    return known is None or known.takes_list
 
 
 def make_definitions(flags: Flags) -> Definitions:

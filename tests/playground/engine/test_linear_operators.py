@@ -13,6 +13,7 @@ def test_over_texts_of_1_mb() -> None:
         import random
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
+        from playground.engine import operators
         from playground.engine.operators import OPERATORS
         from playground.response.snapshot import compile_playground
         from playground.response.writer import render_features
@@ -20,9 +21,9 @@ def test_over_texts_of_1_mb() -> None:
 
         SIZE = 1_000_000
         STORED = {
-            "set": ["a" * 100], "text": ["a" * 50 + "b", "b" + "a" * 99], "number": ["1", "1" * 300],
-            "date": ["2026-11-21T09:00:00.000Z"], "version": ["1.2.3", "1.0.0-" + "a." * 40 + "a"],
-            "regex": ["(a|aa)+$", "[ab]*a[ab]{1000}c", "(a*)*b", "(?:a?){300}a{300}"], "network": ["10.0.0.0/8", "::/0"],
+            operators.SET: ["a" * 100], operators.TEXT: ["a" * 50 + "b", "b" + "a" * 99], operators.NUMBER: ["1", "1" * 300],
+            operators.DATE: ["2026-11-21T09:00:00.000Z"], operators.VERSION: ["1.2.3", "1.0.0-" + "a." * 40 + "a"],
+            operators.PATTERN: ["(a|aa)+$", "[ab]*a[ab]{1000}c", "(a*)*b", "(?:a?){300}a{300}"], operators.NETWORK: ["10.0.0.0/8", "::/0"],
         }
         TEXTS = ["a" * SIZE, "ab" * (SIZE // 2), "1" * SIZE, "1e" + "9" * SIZE, "1.0.0-" + "a." * (SIZE // 2)]
         TEXTS += ["2026-11-21T09:00:00." + "0" * SIZE + "Z", " " * SIZE, ":" * SIZE, "10." * SIZE, "a" * 9_999]

@@ -1,4 +1,4 @@
-"""An operator is one entry of the table: forms, sentences, the API, messages and evaluation know a new one at once."""
+"""The operator of docs/engine.md is one entry: evaluation, forms, sentences, the API, messages and comparisons know it."""
 
 import html
 
@@ -6,7 +6,10 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from integrations.messages.message import markdown
+from playground.comparison.rules import Condition
 from playground.engine import operators
+from projects.strategies.serializers import ConstraintBody
+from tests.documentation.blocks import blocks
 from tests.support.flags import make_flag, switch_on
 
 FLAG = "/api/admin/projects/shop/features/cart/environments/development/strategies"
@@ -16,15 +19,9 @@ CONSTRAINT = {"contextName": "userId", "operator": "STR_EQUALS", "values": ["kim
 
 @pytest.fixture(autouse=True)
 def _equals(monkeypatch):
-    monkeypatch.setitem(
-        operators.OPERATORS,
-        "STR_EQUALS",
-        operators.Operator(
-            "values", "text", "a string", "that is",
-            label="Text: equals", notice="is a string that equals", help="The value is exactly one of these.",
-        ),
-    )  # fmt: skip
-    monkeypatch.setitem(operators.TEXT_TESTS, "EQUALS", lambda texts: lambda value: value in texts)
+    [entry] = [block.text for block in blocks("docs/engine.md") if '"STR_EQUALS": Operator(' in block.text]
+    for name, operator in eval(f"{{{entry}}}", vars(operators)).items():
+        monkeypatch.setitem(operators.OPERATORS, name, operator)
 
 
 def ask(api, user):
@@ -58,3 +55,5 @@ def test_a_new_operator_is_known_everywhere(api, browse, shop):
         FLAG, {**strategy, "constraints": [{**CONSTRAINT, "operator": "X"}]}, format="json"
     )
     assert "STR_EQUALS" in refused.content.decode()
+    assert "STR_EQUALS" in str(ConstraintBody().fields["operator"].help_text)
+    assert "lee" in Condition.of(CONSTRAINT).values()
