@@ -89,6 +89,11 @@ GUIDES = {
 }
 
 ELSEWHERE = {
+    ("docs/engine.md", '"STR_EQUALS": Operator('): "tests/projects/strategies/test_new_operator.py",
+    (
+        "docs/contributing.md",
+        '"""Posts the sentence of an event to a pager."""',
+    ): "tests/integrations/test_new_provider.py",
     ("docs/openfeature.md", "from openfeature import api"): "tests/sdk/ofrep/test_python_provider.py",
     (
         "docs/openfeature.md",
