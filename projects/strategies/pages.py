@@ -304,7 +304,7 @@ class SharePage(EditStrategyPage):
 
 
 class NewStrategyPage(StrategyPage):
-    """``?copy=ID&from=ENVIRONMENT`` begins with a copy of that strategy of the flag."""
+    """``?copy=ID&from=ENVIRONMENT`` begins with a copy of that strategy of the flag, ``?userId=`` with one user's."""
 
     title = "New strategy in {page.environment}"
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
@@ -317,6 +317,9 @@ class NewStrategyPage(StrategyPage):
         if copied := self.request.GET.get("copy"):
             strategy = access_strategy(self.flag, self.request.GET.get("from", ""), copied)
             return read_strategy_documents([strategy])[0]
+        if user := self.request.GET.get("userId"):
+            named = {"contextName": "userId", "operator": "IN", "values": [user]}
+            return make_strategy({"name": "flexibleRollout", "constraints": [named]}, self.defaults)
         project_environment = find_project_environment(self.project_id, self.environment)
         return make_default_strategy(project_environment.default_strategy, self.defaults)
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from django.urls import reverse
+
 from playground.engine import sentences
 from playground.engine.explanation import FlagExplanation, StrategyExplanation
 from playground.engine.outcomes import ParentProblem, State
@@ -200,6 +202,10 @@ def _make_way(
         missing.append(f"Raise the rollout from {rollout.threshold} % to {rollout.bucket} %")
     elif rollout is not None and not rollout.inside:
         missing.append(rollout.sentence)
+    outside = [segment for segment in strategy.segments if not segment.holds]
+    if outside and len(missing) == 1:
+        [segment], [sentence] = outside, missing
+        return Way(sentence, "", reverse("segment", args=[segment.id]), "Add to segment…", segment.name)
     first, *others = missing or [strategy.sentence]
     shown: StrategyDetail | None = next(iter(detail.strategies[index : index + 1]), None)
     name = f"Strategy {index + 1}" if len(detail.strategies) > 1 else ""

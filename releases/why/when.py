@@ -144,7 +144,7 @@ def _read_past(
     last: Turn | None = None
     for at in moments:
         told = None
-        if versions.existed(flag.pk, at) and _may_read(
+        if versions.existed(flag.pk, at) and may_read(
             flag, versions.read([flag.pk], environment, at), caller
         ):
             told = tell_at(lens, flag, environment, at, versions)
@@ -153,7 +153,7 @@ def _read_past(
             yield last
 
 
-def _may_read(flag: Flag, read: Definitions, caller: Caller) -> bool:
+def may_read(flag: Flag, read: Definitions, caller: Caller) -> bool:
     """Whether the flag was in a project that the caller may read; an archived one had no answer of its own."""
     then = read.by_name().get(flag.name)
     return then is None or then["project"] == flag.project_id or caller.can_read(then["project"])

@@ -15,7 +15,7 @@ from groups.models import User
 from playground.models import SavedContext
 from projects.flags.archive.actions import archive_flags
 from projects.flags.environments.actions import disable_flag, enable_flag
-from projects.models import Flag, FlagEnvironment, Project, Strategy
+from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
 from projects.models.versions import VERSIONS
 from releases.derive import ProposedChange
 from releases.requests.propose import add_changes
@@ -107,7 +107,7 @@ def test_a_user_who_has_it_sees_each_step_and_the_variant(browse, shop):
     assert variant[0] == YES
     assert variant[1].endswith("which is variant blue")
     assert "What would turn it on" not in page.text
-    assert "development" in card(page, "Elsewhere")
+    assert card(page, "Elsewhere").endswith("Off development Switched off in development")
 
 
 def test_the_nearest_of_several_strategies_is_shown_and_any_of_them_would_do(browse, shop):
@@ -133,6 +133,36 @@ def test_the_nearest_of_several_strategies_is_shown_and_any_of_them_would_do(bro
     [edit] = re.findall(r'href="([^"]+)">Roll out…<span class="unseen"> strategy 2', page.text)
     assert browse("admin").get(unescape(edit)).status_code == 200
     assert "Roll out…" not in ask(browse).text
+
+
+def test_the_user_is_added_by_name_or_to_the_segment_they_lack(browse, shop):
+    segment = Segment.objects.create(name="testers", constraints=[NORWAY])
+    live_flag("cart", strategies=[{"name": "default"}])
+    Strategy.objects.get(environment="production").segments.add(segment)
+    page = ask(browse, who="admin")
+    [add] = re.findall(r'href="([^"]+)">Add…<span class="unseen"> userId 42', page.text)
+    form = page_text(browse("admin").get(unescape(add)))
+    assert "On for everyone, where userId is one of 42" in form
+    assert f'href="/segments/{segment.pk}/">Add to segment…<span class="unseen"> testers' in page.text
+    assert "Add…" not in page_text(ask(browse))
+    assert "Add…" not in ask(browse, who="admin", **{"as": "saved:none"}).text
+
+
+def test_another_moment_is_asked_about_and_stays_in_the_link(browse, shop):
+    live_flag("cart")
+    age(80)
+    disable_flag("shop", "cart", "production", caller=SYSTEM)
+    then = (timezone.now() - timedelta(days=10)).replace(microsecond=0)
+    page = ask(browse, at=f"{then:%Y-%m-%dT%H:%M:%S}")
+    assert "Why was cart on for userId 42?" in page_text(page)
+    assert path(page)[0] == (YES, "Switched on in production")
+    assert "What would turn it on" not in page.text
+    [link] = re.findall(r'data-copy-text="([^"]+)"', page.text)
+    assert "Why was cart on for userId 42?" in page_text(browse("viewer").get(unescape(link)))
+    assert "Why is cart off" in page_text(ask(browse, at="2100-01-01T00:00:00"))
+    early = ask(browse, at="2001-01-01T00:00:00")
+    assert early.status_code == 400
+    assert "cart was not in this project then" in page_text(early)
 
 
 def test_a_parent_keeps_it_off_and_has_its_own_page(browse, shop):
