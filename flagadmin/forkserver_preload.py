@@ -1,6 +1,5 @@
 """Loads the application into multiprocessing's fork server, so that forked processes start quickly."""
 
-import gc
 import os
 import signal
 
@@ -10,6 +9,6 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 # The processes that start these count their work.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
-gc.disable()  # until everything is loaded
+from flagadmin.loading import load  # noqa: E402
 
-import flagadmin.wsgi  # noqa: E402, F401 - the whole application
+load()

@@ -309,5 +309,4 @@ def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
         environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
 
 
-loop_routes.add_the_rest()
 application = Application()

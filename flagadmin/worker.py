@@ -1,16 +1,20 @@
-"""The module that Granian loads in each worker."""
+"""The beginning of a worker, a fork of `serve` that has loaded the application (`flagadmin/loading.py`)."""
 
-import gc
+from typing import Any
 
-gc.disable()  # until everything is loaded: collection takes a tenth of the time; `settle` enables it again
+from flagadmin.core.metrics import attach
+from flagadmin.core.server import tracing
+from flagadmin.core.server.memory import keep_freed
+from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, begin_fork, stop_on_sigterm
 
-from flagadmin.core.metrics import attach  # noqa: E402
-from flagadmin.core.server import tracing  # noqa: E402
 
-# Before the application is loaded, which declares instruments and fixes Django's middleware.
-attach("worker")
-tracing.begin()
+def start(target: str) -> Any:
+    """The RSGI application for Granian, which ignores its ``target``."""
+    begin_fork("flagadmin-work")
+    stop_on_sigterm(SHUTDOWN_TIMEOUT)
+    keep_freed()
+    attach("worker")
+    tracing.begin()  # before Django's middleware is made
+    from flagadmin.rsgi import application
 
-from flagadmin.rsgi import application  # noqa: E402
-
-__all__ = ["application"]
+    return application

@@ -21,7 +21,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
-from prometheus_client import Metric, values
+from prometheus_client import REGISTRY, Metric, values
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
@@ -34,17 +35,16 @@ _names: dict[str, TextIO] = {}  # this process's only name, with its locked file
 
 
 def begin(directory: Path) -> None:
-    """Makes this process, and its children that attach, count from 0 in this directory. Raises OSError."""
+    """Makes forks of this process that attach count from 0 in this directory. Raises OSError."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True, mode=0o700)
     os.environ[DIRECTORY] = str(directory)
-    attach("main")
 
 
 def attach(role: str) -> None:
     """Makes this process count, if :func:`begin` was called, under a name that begins with its role.
 
-    Earlier counts are lost, so declare instruments without labels afterwards.
+    Earlier counts are lost.
     """
     if (directory := os.environ.get(DIRECTORY)) and not _names:
         name, lock = _claim(Path(directory), role)
@@ -52,6 +52,14 @@ def attach(role: str) -> None:
         for kind in KINDS:
             _take_space(Path(directory) / f"{kind}_{name}.db")
         values.ValueClass = values.MultiProcessValue(lambda: name)
+        for instrument in list(REGISTRY._collector_to_names):
+            if isinstance(instrument, MetricWrapperBase):
+                _count_anew(instrument)
+
+
+def _count_anew(instrument: MetricWrapperBase) -> None:
+    for counting in instrument._metrics.values() if instrument._labelnames else [instrument]:
+        counting._metric_init()
 
 
 def process_name() -> str:

@@ -76,7 +76,7 @@ class Streams:
 
 
 def workers(group: int) -> list[int]:
-    return list(descendants(b"spawn_main", group))
+    return list(descendants(b"flagadmin-work", group))
 
 
 def megabytes(pids: list[int]) -> float:

@@ -139,7 +139,7 @@ def test_they_evaluate_every_flag_as_the_playground_says(served: Served, sdks: S
 def test_those_who_are_told_connect_again_when_a_worker_is_killed(served: Served, sdks: Sdks) -> None:
     told = {mode: sdk for mode, sdk in sdks.items() if "streaming" in mode}
     served.admin("POST", "projects/default/features", {"name": "killed"})
-    workers = list(descendants(b"spawn_main", served.group))
+    workers = list(descendants(b"flagadmin-work", served.group))
     # All are told by one of the two, or some by another.
     for number, pid in enumerate(workers):
         on = number % 2 == 0

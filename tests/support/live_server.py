@@ -118,13 +118,13 @@ def is_ready(port: int, path: str = "/readyz") -> bool:
 
 
 def descendants(kind: bytes, of: int) -> dict[int, int]:
-    """The parent pid of each descendant of process ``of`` whose command line contains ``kind``, by pid."""
+    """The parent pid of each descendant of process ``of`` whose command line or name contains ``kind``, by pid."""
     parents, pids = {}, set()
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit():
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if kind in (entry / "cmdline").read_bytes():
+                if kind in (entry / "cmdline").read_bytes() + (entry / "comm").read_bytes():
                     pids.add(int(entry.name))
         except OSError:
             continue  # the process has exited

@@ -105,7 +105,7 @@ class Served:
 
     def workers(self) -> list[int]:
         """The process ids of the workers."""
-        return list(descendants(b"spawn_main", self.pid))
+        return list(descendants(b"flagadmin-work", self.pid))
 
     def kill(self, worker: int) -> None:
         """Kills a worker, and waits until the server has replaced it."""

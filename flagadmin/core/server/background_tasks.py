@@ -6,6 +6,8 @@ background_tasks.run_throughout(deliver)
 """
 
 import logging
+import multiprocessing
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -17,8 +19,9 @@ from django.db import close_old_connections
 from prometheus_client import Counter, Gauge, Histogram
 
 from flagadmin.core.db.transactions import Lock, hold_if_free
-from flagadmin.core.metrics import process_name, sample
-from flagadmin.core.server import process_metrics  # noqa: F401 - its samplers are those of the parent process, too
+from flagadmin.core.metrics import attach, process_name, sample
+from flagadmin.core.server import process_metrics  # noqa: F401 - its samplers are those of this process, too
+from flagadmin.core.server.worker_processes import begin_fork
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -34,6 +37,7 @@ LAST_SUCCESS = Gauge(
 )
 
 MAX_PAUSE = 60.0  # seconds
+END_SECONDS = 5.0
 
 
 @dataclass
@@ -79,6 +83,40 @@ def run_throughout(loop: Loop) -> None:
 def run_startup_tasks() -> None:
     for task in _startup_tasks:
         task()
+
+
+class MaintenanceProcess:
+    """The process of the tasks and loops, a fork of `serve`. So `serve` needs no threads, and can fork workers."""
+
+    def __init__(self) -> None:
+        self._process: multiprocessing.Process | None = None
+
+    def keep(self) -> None:
+        """Starts the process, again if it has ended."""
+        if self._process:
+            if self._process.is_alive():
+                return
+            log.error("The maintenance process has ended (%s); starting another.", self._process.exitcode)
+        self._process = multiprocessing.Process(target=_maintain_until_told)
+        self._process.start()
+
+    def end(self) -> None:
+        if self._process:
+            self._process.terminate()
+            self._process.join(2 * END_SECONDS)
+            self._process.kill()
+
+
+def _maintain_until_told() -> None:
+    begin_fork("flagadmin-tasks")
+    attach("main")
+    stop = threading.Event()
+    threads = start_maintenance(stop)
+    signal.sigwait({signal.SIGTERM})
+    stop.set()
+    until = time.monotonic() + END_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
 
 
 def start_maintenance(stop: threading.Event) -> list[threading.Thread]:

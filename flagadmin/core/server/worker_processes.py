@@ -1,5 +1,6 @@
-"""Runs long work in a separate process, and ends processes cleanly on SIGTERM."""
+"""Forks workers, runs long work in a separate process, and ends processes cleanly on SIGTERM."""
 
+import ctypes
 import logging
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ from flagadmin.core.http.logs import request_id
 
 log = logging.getLogger("flagadmin.processes")
 
+SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 SHUTDOWN_TIMEOUT = 20  # for running requests after SIGTERM
 SEND_TIMEOUT = 3  # for completed responses
 
@@ -34,6 +36,33 @@ _context.set_forkserver_preload(["flagadmin.forkserver_preload"])
 
 POLITENESS = 10  # for nice(2): pages and SDK requests have priority
 _one_at_a_time = threading.Lock()
+
+
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # prctl(2)
+
+
+def fork_from_now_on() -> None:
+    """Makes multiprocessing fork this process. It must not have threads that could hold a lock at that moment.
+
+    A fork starts with SIGINT and SIGTERM blocked: this process's handlers would receive them.
+    """
+    multiprocessing.set_start_method("fork", force=True)
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS),
+    )
+
+
+def begin_fork(name: str) -> None:
+    """Call this first in a fork. ``name`` is for ps, up to 15 characters. The fork gets SIGTERM if its parent ends:
+    if it outlived `serve`, it would keep the port and the database in use at the next start.
+    """
+    parent = multiprocessing.parent_process()
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_NAME, name.encode())
+    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if parent is None or os.getppid() != parent.pid:
+        os._exit(1)
 
 
 def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -97,7 +126,7 @@ def stop_on_sigterm(seconds: float) -> None:
 
     Must be called before other threads start, because threads inherit the signal mask.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     def wait() -> None:
         signal.sigwait({signal.SIGTERM})
@@ -123,7 +152,7 @@ def _wait_for_requests(seconds: float) -> None:
 
 def _begin() -> None:
     """Ignores signals, because the parent finishes its requests first and this process ends with it."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     end_with_parent(lambda: os._exit(1))
     os.nice(POLITENESS)

@@ -1,12 +1,11 @@
 """`manage.py serve`: migrates the database, then serves until SIGTERM or Ctrl+C."""
 
 import logging
-import multiprocessing
-import os
 import socket
 import threading
 from argparse import ArgumentParser
 from collections import deque
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -28,7 +27,9 @@ from flagadmin.core.server.activation import ActivationError, serve_on, take_pas
 from flagadmin.core.server.event_streams import OTHERS, raise_limit
 from flagadmin.core.server.slow_clients import HTTP1
 from flagadmin.core.server.static_files import collect_static_files
-from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
+from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, fork_from_now_on
+from flagadmin.loading import load
+from flagadmin.worker import start
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -38,15 +39,6 @@ MAX_RESPAWNS = 20  # respawned workers in a minute; more indicate an error that 
 PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0  # seconds until a worker accepts connections
 MAX_WAIT = 1.0  # seconds until the serving loop checks unprompted
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
-
-# For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a
-# response of megabytes maps and clears its pages again each time, which took a quarter of the time of a
-# request.
-KEEP_FREED_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; the maximum of glibc
-    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
-    "MALLOC_ARENA_MAX": "1",  # threads allocate one at a time anyway, because of the GIL
-}
 
 
 class Command(BaseCommand):
@@ -81,35 +73,42 @@ class Command(BaseCommand):
             background_tasks.run_startup_tasks()
         except (ImproperlyConfigured, NewerDatabaseError) as error:
             raise CommandError(str(error)) from error
-        # Workers open their own connections; none may be shared.
-        connections.close_all()
+        # Workers open their own connections; none may be shared, and no thread of a pool be lost.
+        close_connections()
         if settings.METRICS_TOKEN:
             begin_metrics(settings.DATA_DIR / "metrics" / str(port))
         if tracing.is_wanted() and not tracing.is_installed():
             log.warning(
                 "There are no traces: their packages are not installed (pip install 'flagadmin[tracing]')."
             )
+        load()
+        fork_from_now_on()
         granian = make_server(host, port, workers)
         if listener:
             serve_on(granian, listener)
         said = f"{greeting}\nServing at {background_tasks.public_url}/".lstrip()
-        stop = threading.Event()
-        threading.Thread(target=self.say_when_served, args=(said, host, port, stop), daemon=True).start()
-        self.serve(granian, stop)
+        self.serve(granian, lambda stop: self.say_when_served(said, host, port, stop))
 
-    def serve(self, granian: Any, stop: threading.Event) -> None:
-        maintenance = background_tasks.start_maintenance(stop)
+    def serve(self, granian: Any, say: Callable[[threading.Event], None]) -> None:
+        stop = threading.Event()
+        saying = threading.Thread(target=say, args=(stop,), daemon=True)
+        maintenance = background_tasks.MaintenanceProcess()
+
+        def work() -> None:
+            maintenance.keep()
+            if saying.ident is None:
+                saying.start()
+
+        granian.main_loop_interrupt = Wakeup(work)  # begins once the workers have been forked
         try:
-            granian.serve()
+            granian.serve(target_loader=start)
         except SystemExit:
             # On Ctrl+C, workers may exit before this process stops them, which is not an error.
             if not granian.interrupt_signal:
                 raise
         finally:
             stop.set()
-            for thread in maintenance:
-                thread.join(timeout=5)
-            close_connections()
+            maintenance.end()
 
     def say_when_served(self, text: str, host: str, port: int, stop: threading.Event) -> None:
         """Prints the text once a worker accepts connections: a browser that opens the address earlier is refused."""
@@ -164,16 +163,18 @@ class Wakeup:
 
     A signal handler calls `set`, and may interrupt the same thread inside `wait` or `set`. It would then wait forever
     for the event's lock, which its own thread holds. `wait` also returns after MAX_WAIT, because the loop misses a
-    signal that arrives while it replaces a killed worker.
+    signal that arrives while it replaces a killed worker. It calls ``work`` first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[], None]) -> None:
         self._queue: SimpleQueue[None] = SimpleQueue()  # its `put` is reentrant
+        self._work = work
 
     def set(self) -> None:
         self._queue.put(None)
 
     def wait(self) -> None:
+        self._work()
         with suppress(Empty):
             self._queue.put(self._queue.get(timeout=MAX_WAIT))
 
@@ -204,13 +205,9 @@ class RespawnLimit(dict[int, float]):
 
 
 def make_server(host: str, port: int, workers: int) -> Any:
-    # Forked workers would inherit open connections and locks.
-    multiprocessing.set_start_method("spawn", force=True)
-    for name, value in KEEP_FREED_MEMORY.items():
-        os.environ.setdefault(name, value)
     raise_limit(settings.STREAMS_LIMIT + OTHERS)
     granian = Granian(
-        "flagadmin.worker:application",
+        "flagadmin.worker:start",
         address=host,
         port=port,
         interface=Interfaces.RSGI,
@@ -229,7 +226,6 @@ def make_server(host: str, port: int, workers: int) -> Any:
         # Sends Granian's messages to the application's log.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
-    granian.main_loop_interrupt = Wakeup()  # type: ignore[assignment]
     granian.respawned_wrks = RespawnLimit()
     return granian
 

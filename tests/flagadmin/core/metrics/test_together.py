@@ -65,6 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(metrics.DIRECTORY, str(tmp_path))
     monkeypatch.setattr(values, "ValueClass", values.ValueClass)
     monkeypatch.setattr(metrics, "_names", {})
+    monkeypatch.setattr(metrics, "REGISTRY", CollectorRegistry())
     return tmp_path
 
 
@@ -131,6 +132,16 @@ def test_a_process_goes_on_where_the_one_before_it_ended(start: Start, told: Cal
     assert successor.name == "worker-2"
     successor.plain.inc()
     assert told() == {"flagadmin_plain_total": 2}
+
+
+def test_what_was_declared_before_a_fork_counts_in_it(start: Start, told: Callable[[], Values]) -> None:
+    plain = Counter("flagadmin_early_total", "Without labels.", registry=metrics.REGISTRY)
+    labeled = Counter("flagadmin_kept_total", "Tests.", ["result"], registry=metrics.REGISTRY).labels("good")
+    plain.inc()
+    start("worker")
+    plain.inc()
+    labeled.inc(2)
+    assert told() == {"flagadmin_early_total": 1, 'flagadmin_kept_total{result="good"}': 2}
 
 
 def test_a_disk_that_fills_up_later_has_the_space(folder: Path, start: Start) -> None:

@@ -18,6 +18,7 @@ from flagadmin.management.commands.serve import make_local_url
 from tests.support.examples import first_every_day
 from tests.support.live_server import PATIENCE, descendants, reserved_port, wait_until
 from tests.support.serve import serve, wait_until_it_answers
+from tests.support.served import Served
 
 pytestmark = pytest.mark.processes
 
@@ -39,7 +40,7 @@ def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, str], byte
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    return list(descendants(b"spawn_main", process.pid))
+    return list(descendants(b"flagadmin-work", process.pid))
 
 
 def serves(worker: int) -> bool:
@@ -119,6 +120,12 @@ def test_nothing_of_it_is_left_when_it_is_killed(data_dir: Path, port: int) -> N
     # A process lets go of one thing after the other.
     wait_until(lambda: not is_listening(port))
     wait_until(lambda: not Cluster(data_dir, durable=False).is_listening())
+
+
+def test_periodic_tasks_go_on_in_another_process_when_theirs_is_killed(served: Served) -> None:
+    [killed] = descendants(b"flagadmin-tasks", served.pid)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: {*descendants(b"flagadmin-tasks", served.pid)} - {killed})
 
 
 def is_listening(port: int) -> bool:

@@ -100,7 +100,7 @@ def import_large_flags(port: int, count: int, payload: int) -> None:
 
 def memory_of_workers(server: int) -> int:
     """In bytes."""
-    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(b"spawn_main", server)]
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(b"flagadmin-work", server)]
     return sum(int(status.partition("VmRSS:")[2].split()[0]) << 10 for status in statuses)
 
 

@@ -64,7 +64,7 @@ django.setup()
 from flagadmin.management.commands import serve
 
 serve.MAX_WAIT = 0.001  # for signals between the last look of the interpreter and the wait itself
-bell, rung = serve.Wakeup(), 0
+bell, rung = serve.Wakeup(lambda: None), 0
 
 def ring(*_):
     global rung
@@ -94,7 +94,7 @@ def test_a_signal_at_any_moment_wakes_the_serving_loop() -> None:
 
 def test_the_serving_loop_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "MAX_WAIT", 0.001)
-    bell = serve.Wakeup()
+    bell = serve.Wakeup(lambda: None)
     bell.wait()
     bell.set()
     bell.clear()
