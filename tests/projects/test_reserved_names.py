@@ -1,14 +1,13 @@
 """Words that URLs have in place of a name are no names: what has one could be neither read nor deleted by its address."""
 
-import pytest
-
 from projects.context_fields.actions import context_field_problems
 from projects.environments.actions import environment_problems
 from projects.models import ContextField, Environment, TagType
 from projects.tag_types.rules import tag_type_problems
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("subject", "member", "name"),
     [
         ("projects", "id", "archive"),
@@ -30,7 +29,7 @@ def test_a_reserved_name_is_refused_where_it_is_created_and_checked(api, subject
         assert refused.json()["message"] == f"{member}: {name} is reserved and cannot be used"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("made", "find_problems"),
     [
         (Environment(name="validate", type="test"), environment_problems),

@@ -4,6 +4,7 @@ import pytest
 
 from projects.models import FlagTag, Segment, StrategyType, TagType
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 from tests.support.scenery import make_vocabulary
 
@@ -115,7 +116,7 @@ def test_built_in_types_stay_as_they_are(browse, shop):
     assert page.redirect_chain == [("/strategy-types/", 302)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "/tag-types/new", "/tag-types/simple/", "/tag-types/simple/delete", "/strategy-types/new",
@@ -137,7 +138,7 @@ def test_who_may_not_is_told_why(browse, shop, address):
         assert 'You need the "' in page_text(reader.get(address))
 
 
-@pytest.mark.parametrize("address", ["/tag-types/", "/strategy-types/", "/context-fields/", "/segments/"])
+@for_each("address", ["/tag-types/", "/strategy-types/", "/context-fields/", "/segments/"])
 def test_nothing_is_offered_to_those_who_may_not(browse, shop, address):
     make_vocabulary()
     shown = browse("reader").get(address).text

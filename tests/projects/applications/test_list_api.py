@@ -8,6 +8,7 @@ from django.utils import timezone
 from projects.models import ApplicationInstance, Environment, Flag, FlagUsage, ProjectApplication
 from tests.support.applications import listing, names
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
@@ -190,7 +191,7 @@ def five(checkout: Flag, sdk: Sdk, production: Sdk) -> None:
     sdk.register("app", "other", sdkVersion="unleash-java:1.0.0")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "first"),
     [
         ("", NAMES),  # in the order of code points
@@ -213,7 +214,7 @@ def test_last_seen_sorts(api, five: None) -> None:
     assert names(api, "?sortBy=lastSeen&sortOrder=desc")[-1] == "_under"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("?limit=2", ["10-app", "App"]),
@@ -248,7 +249,7 @@ def test_the_number_of_statements_does_not_grow(api, five: None, django_assert_n
 # Refusals -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "path", "text"),
     [
         ("limit=0", "limit", "1 to 1000"),
@@ -280,7 +281,7 @@ def test_every_problem_is_named_at_once(api, shop) -> None:
     assert {problem["path"] for problem in answer.json()["details"]} == {"limit", "sortOrder", "bogus"}
 
 
-@pytest.mark.parametrize("project", ["nope", "*", "DEFAULT", "a%2Fb"])
+@for_each("project", ["nope", "*", "DEFAULT", "a%2Fb"])
 def test_an_unknown_project(api, project: str) -> None:
     answer = api["admin"].get(f"/api/admin/projects/{project}/applications")
     assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")

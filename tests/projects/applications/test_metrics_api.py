@@ -8,6 +8,7 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
@@ -43,13 +44,13 @@ def test_counts_by_the_hour(api, usage: None) -> None:
     assert len(api["viewer"].get(f"{url}?hoursBack=2").json()["data"]) == 2
 
 
-@pytest.mark.parametrize("hours", ["0", "49", "x", "-1", "1.5", "9999999999"])
+@for_each("hours", ["0", "49", "x", "-1", "1.5", "9999999999"])
 def test_hours_that_are_not_kept(api, usage: None, hours: str) -> None:
     answer = api["viewer"].get(f"/api/admin/client-metrics/features/checkout/raw?hoursBack={hours}")
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "hoursBack")
 
 
-@pytest.mark.parametrize("name", ["team/web", "team\nweb"])
+@for_each("name", ["team/web", "team\nweb"])
 def test_an_application_of_any_name(api, sdk: Sdk, shop, name: str) -> None:
     make_flag("checkout")
     sdk.count(name, ["checkout"], "i-1")
@@ -80,7 +81,7 @@ def test_all_applications(api, usage: None) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("?query=WE", ["web"]),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 from tests.support.sdk import make_sdk
 
@@ -29,7 +30,7 @@ def test_each_application_with_its_projects(browse, used):
     assert "shop in production" in page
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [("", ["cron", "web"]), ("q=WE", ["web"]), ("sort=-name", ["web", "cron"]), ("q=nosuch", [])],
 )

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from projects.models import Application
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 from tests.support.sdk import make_sdk
 
@@ -62,7 +63,7 @@ def test_the_csv_has_every_version(browse, used):
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("q=WEB", ["web"]),
@@ -136,7 +137,7 @@ def test_its_flags_are_narrowed_down(browse, used):
     assert [line[:3] for line in get_csv_lines] == [["cart", "shop", "production"]]
 
 
-@pytest.mark.parametrize("name", ["team/web shop", "team\nweb\u2028shop"])
+@for_each("name", ["team/web shop", "team\nweb\u2028shop"])
 def test_a_name_with_a_slash_or_a_line_break_opens(browse, used, name):
     make_sdk("production").count(name, ["cart"], "one")
 
@@ -154,7 +155,7 @@ def test_a_reader_is_not_offered_that_and_is_refused_in_words(browse, used):
     assert Application.objects.filter(name="cron").exists()
 
 
-@pytest.mark.parametrize("name", ["nosuch", "web"])
+@for_each("name", ["nosuch", "web"])
 def test_what_is_not_there_or_not_to_be_seen_is_404(browse, used, name):
     assert browse("outsider").get(f"/applications/{name}/").status_code == 404
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.applications import names
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.sdk import make_sdk
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def apps(db: None) -> None:
     make_sdk("production").count("portal-web", ["flag"], "p-1")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("portal", ["portal-web"]),

@@ -10,6 +10,7 @@ from flagadmin.core.errors import AuthenticationRequired
 from projects.connect.queries import KEPT, MAX_NOTED, MAX_ROWS, Refusals, refusals
 from projects.models import RefusedRequest
 from tests.support.cast import client
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +27,7 @@ def _empty():
     RefusedRequest.objects.all().delete()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [
         "/api/client/features",

@@ -1,10 +1,9 @@
 """The context fields API: creating, changing and deleting the fields that constraints use."""
 
-import pytest
-
 from projects.models import ContextField, Project
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/context"
@@ -94,13 +93,13 @@ def test_deleted_while_constraints_go_on(api):
     assert events("context-field-deleted")[0].before["name"] == "tier"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "ä", "a/b", ".", "..", "x" * 101])
+@for_each("name", ["", "a b", "ä", "a/b", ".", "..", "x" * 101])
 def test_a_name_that_cannot_stand_in_an_address(api, name):
     refused(api["editor"].post(URL, {"name": name}), 400, "ValidationError")
     refused(api["editor"].post(f"{URL}/validate", {"name": name}), 400, "ValidationError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "path"),
     [
         ([{"value": "a"}, {"value": "a"}], "legalValues[1].value"),
@@ -121,7 +120,7 @@ def test_a_taken_name_is_refused(api):
     assert api["editor"].post(f"{URL}/validate", {"name": "free"}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path"),
     [("get", ""), ("put", ""), ("delete", ""), ("get", "/strategies"), ("post", "/legal-values")],
 )

@@ -4,6 +4,7 @@ import pytest
 
 from projects.models import ContextField
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 from tests.support.scenery import make_vocabulary
 
@@ -47,7 +48,7 @@ def test_an_owner_creates_one_of_the_project(browse, plan):
     assert browse("owner").post("/context-fields/new", given | {"name": "tier-2"}).status_code == 403
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "field", "problem"),
     [
         ({"name": "a b"}, "name", "Spaces are not allowed"),
@@ -99,7 +100,7 @@ def test_what_is_not_there(browse, plan):
     assert browse("editor").get("/context-fields/nosuch/").status_code == 404
 
 
-@pytest.mark.parametrize("page", ["/context-fields/plan/", "/context-fields/plan/delete"])
+@for_each("page", ["/context-fields/plan/", "/context-fields/plan/delete"])
 def test_many_uses_are_paged(browse, plan, page):
     for number in range(60):
         add_strategy(

@@ -30,6 +30,7 @@ from projects.models import (
 )
 from tests.support.cast import client, make_project, make_token
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/projects"
@@ -205,7 +206,7 @@ def test_the_default_project_stays(api):
     assert record["message"] == "The default project cannot be deleted."
 
 
-@pytest.mark.parametrize("project", ["nope", "Legacy", "a%2Fb", "*", "..", "x" * 300, "日本"])
+@for_each("project", ["nope", "Legacy", "a%2Fb", "*", "..", "x" * 300, "日本"])
 def test_an_unknown_project(api, legacy, project):
     refused(api["admin"].delete(f"{URL}/{project}"), 404, "NotFoundError")
 
@@ -247,7 +248,7 @@ def test_the_plan_names_what_is_lost(legacy, callers, people):
     assert (plan.segments, plan.context_fields) == (["legacy-vip"], ["legacy-tier"])
 
 
-@pytest.mark.parametrize("archived", [True, False])
+@for_each("archived", [True, False])
 def test_the_plan_and_the_deletion_agree(people, callers, archived):
     make_project("legacy")
     furnish("legacy", people, archived=archived)

@@ -13,6 +13,7 @@ from projects.flags.actions import NewFlag, create_flag
 from projects.models import Application, Flag, FlagUsage, Project, Segment, StrategySegment
 from tests.support.cast import make_project, make_token
 from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 URL = "/projects/legacy-portal/delete/"
@@ -122,8 +123,8 @@ def test_the_default_project_is_explained(browse, portal):
     assert "irreversible" not in page.text
 
 
-@pytest.mark.parametrize("who", ["member", "reader", "viewer"])
-@pytest.mark.parametrize("method", ["get", "post"])
+@for_each("who", ["member", "reader", "viewer"])
+@for_each("method", ["get", "post"])
 def test_who_may_not_is_told_so(browse, portal, who, method):
     answer = getattr(browse(who), method)(URL)
 
@@ -242,7 +243,7 @@ def test_the_typed_id_deletes_and_only_who_did_it_is_told(browse, portal):
     assert list(ApiToken.objects.values_list("name", flat=True)) == ["both"]
 
 
-@pytest.mark.parametrize("typed", ["", "legacy", "Legacy-portal", "Legacy portal"])
+@for_each("typed", ["", "legacy", "Legacy-portal", "Legacy portal"])
 def test_anything_else_typed_deletes_nothing(browse, portal, typed):
     answer = delete(browse("owner"), typed)
 
@@ -267,7 +268,7 @@ def add_token(portal, people, callers):
     make_token("backend", projects=["legacy-portal"], environment="production", name="new")
 
 
-@pytest.mark.parametrize("change", [add_flag, add_archived_flag, add_access, add_token])
+@for_each("change", [add_flag, add_archived_flag, add_access, add_token])
 def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, people, callers, change):
     before = shown(browse("owner"))
     change(portal, people, callers)
@@ -279,7 +280,7 @@ def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, peop
     assert Project.objects.filter(pk="legacy-portal").exists()
 
 
-@pytest.mark.parametrize("sent", ["", "x", "x.y", f"x.{'9' * 30}", "x.²"])
+@for_each("sent", ["", "x", "x.y", f"x.{'9' * 30}", "x.²"])
 def test_a_form_that_says_not_what_it_showed_deletes_nothing(browse, portal, sent):
     answer = browse("owner").post(URL, {"confirm": "legacy-portal", "expected": sent})
 

@@ -1,10 +1,9 @@
 """The environments API, and which environments a project uses."""
 
-import pytest
-
 from projects.models import Environment, ProjectEnvironment, Strategy
 from tests.support.cast import make_token
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/environments"
@@ -135,7 +134,7 @@ def test_a_default_strategy_is_stored_as_text_and_shown(api):
     assert events("default-strategy-updated")[0].environment == "production"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("strategy", "path"),
     [
         ({"name": "nosuch"}, "name"),

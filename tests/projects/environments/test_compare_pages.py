@@ -14,6 +14,7 @@ from projects.models import Environment, ProjectEnvironment, Segment
 from projects.strategies.actions import add_strategy
 from tests.support.flags import add_strategy as insert_strategy
 from tests.support.flags import make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +80,7 @@ def test_a_flag_without_a_row_in_an_environment_is_off_there(shop: Any) -> None:
     assert find_differences(pair) == ()
 
 
-@pytest.mark.parametrize("count", [1, 30])
+@for_each("count", [1, 30])
 def test_the_number_of_queries_does_not_depend_on_flags(
     shop: Any, count: int, django_assert_num_queries: Any
 ) -> None:
@@ -88,7 +89,7 @@ def test_the_number_of_queries_does_not_depend_on_flags(
         read_configurations([flag.pk for flag in flags], PLACES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other", "marked"),
     [
         ("On for 10 % by userId.", "On for 50 % by userId.", "On for [10] % by userId."),
@@ -179,7 +180,7 @@ def test_lists_what_differs(flags: Any, browse: Any) -> None:
     assert "Rollout" in text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "listed"),
     [
         ("show=all", ["cart", "live", "same"]),
@@ -195,7 +196,7 @@ def test_filters(flags: Any, browse: Any, query: str, listed: list[str]) -> None
     assert names(browse("viewer").get(f"{URL}?{query}")) == listed
 
 
-@pytest.mark.parametrize("query", ["from=moon", "to=moon", "show=none", "in=tags"])
+@for_each("query", ["from=moon", "to=moon", "show=none", "in=tags"])
 def test_unknown_values_are_refused(flags: Any, browse: Any, query: str) -> None:
     assert browse("viewer").get(f"{URL}?{query}").status_code == 400
 

@@ -10,6 +10,7 @@ from groups.models import RolePermission
 from projects.models import Environment, FlagEnvironment, Project, ProjectEnvironment, Strategy
 from tests.support.cast import make_token
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +51,7 @@ def test_creates_an_environment(shop: Project, browse: Any) -> None:
     assert AuditEvent.objects.latest("id").type == "environment-created"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "message"),
     [
         ({"name": "a b"}, "letters, digits"),
@@ -131,7 +132,7 @@ def test_one_that_was_changed_meanwhile_is_not_deleted(staging: Environment, bro
     assert "staging" in names()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "sent"),
     [
         ("new", NEW),

@@ -8,6 +8,7 @@ from django.utils.http import urlencode
 from playground.models import SavedContext
 from projects.models import Dependency, Strategy
 from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -101,7 +102,7 @@ def test_outside_production_it_happens_at_once(browse, child):
     assert variants_in_order() == ["green", "blue"]
 
 
-@pytest.mark.parametrize("part", ["parents", "order"])
+@for_each("part", ["parents", "order"])
 def test_who_may_not_do_it_is_not_asked(browse, child, part):
     sent = remove() if part == "parents" else swap()
     reader = browse("reader")

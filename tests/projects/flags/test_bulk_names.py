@@ -6,6 +6,7 @@ from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 SHOP = "/api/admin/projects/shop"
@@ -42,7 +43,7 @@ def refuse(api, operation, *names):
     return record
 
 
-@pytest.mark.parametrize("operation", ALL)
+@for_each("operation", ALL)
 def test_unknown_names_are_refused(api, flags, operation):
     known = "gone" if operation in ("revive", "delete") else "active"
     record = refuse(api, operation, known, "nope", "far")
@@ -53,7 +54,7 @@ def test_unknown_names_are_refused(api, flags, operation):
     ]
 
 
-@pytest.mark.parametrize("operation", OF_ACTIVE)
+@for_each("operation", OF_ACTIVE)
 def test_archived_flags_are_refused(api, flags, operation):
     record = refuse(api, operation, "active", "gone")
     assert record["message"] == "gone is archived. Revive it first."

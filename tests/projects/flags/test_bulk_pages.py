@@ -8,6 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from projects.flags.bulk import selected_flags_page
 from projects.models import Flag, FlagEnvironment, FlagTag
 from tests.support.flags import make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 BULK = "/projects/shop/features"
@@ -78,7 +79,7 @@ def test_who_may_not_change_flags_is_told_which_permission_is_missing(browse, fl
     assert Flag.objects.filter(stale=True).count() == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address", ["switch?environment=production&enabled=on", "tags", "stale", "archive", "revive", "delete"]
 )
 def test_selecting_nothing_is_told(browse, flags, address):

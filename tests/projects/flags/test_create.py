@@ -1,11 +1,10 @@
 """POST /api/admin/projects/:projectId/features: creating flags."""
 
-import pytest
-
 from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag, LifecycleStage
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 PATH = "/api/admin/projects/shop/features"
@@ -65,7 +64,7 @@ def test_an_empty_description_is_none(api):
     assert (flag.type, flag.description) == ("experiment", None)
 
 
-@pytest.mark.parametrize("role", ["admin", "owner", "member", "admin_token"])
+@for_each("role", ["admin", "owner", "member", "admin_token"])
 def test_who_may(api, role):
     assert create(api[role], name="x").status_code == 201
 

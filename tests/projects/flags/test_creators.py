@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 ALL = "/api/admin/flag-creators"
@@ -38,7 +39,7 @@ def test_creators_of_all_flags_that_can_be_read(api):
     assert listed("outsider") == []
 
 
-@pytest.mark.parametrize("limit", ["0", "10001", "x"])
+@for_each("limit", ["0", "10001", "x"])
 def test_a_limit_is_a_number(api, limit):
     [problem] = refused(api["viewer"].get(f"{ALL}?limit={limit}"), 400, "ValidationError")["details"]
     assert problem["path"] == "limit"

@@ -17,6 +17,7 @@ from projects.flags.lists.queries import (
 )
 from projects.models import Flag, FlagLastSeen, FlagTag, Project, Segment, Strategy, TagType
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 PLACES = ["development", "production"]
@@ -32,7 +33,7 @@ def cell_of(flag: Flag, environment: str = "development"):
     return next(cell for cell in row.cells if cell.environment == environment)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("strategies", "share", "text", "conditional"),
     [
         ([], 100, "100 %", False),
@@ -151,7 +152,7 @@ def listed(**values: str) -> str:
     return " ".join(flag.name[0] for flag in flags.order_by("name"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "names"),
     [
         ({}, "a b c d e f"),
@@ -188,7 +189,7 @@ def test_the_filter_for_tags(flags: None) -> None:
     assert "in-production" in filters
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sort", "names"),
     [
         ("in-development", "a f b c d e"),
@@ -215,7 +216,7 @@ def test_strategies_elsewhere_do_not_count(shop: Project) -> None:
     assert Strategy.objects.count() == 1
 
 
-@pytest.mark.parametrize(("required", "low", "high"), [([], 78, 82), (["blue"], 38, 42), (["red"], 0, 0)])
+@for_each(("required", "low", "high"), [([], 78, 82), (["blue"], 38, 42), (["red"], 0, 0)])
 def test_variants_change_a_share_where_a_parent_must_have_one(
     shop: Project, required: list[str], low: int, high: int
 ) -> None:

@@ -23,6 +23,7 @@ from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, St
 from projects.strategies.fields import make_strategy_document
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text, sentence_text
 
 FLAG = "/projects/shop/features/cart/"
@@ -252,7 +253,7 @@ def test_impression_data_is_turned_on_and_off(browse, cart):
     assert browse("reader").post(f"{FLAG}impression-data", {"impression_data": "on"}).status_code == 403
 
 
-@pytest.mark.parametrize(("verb", "who"), [("clone", "member"), ("move", "admin")])
+@for_each(("verb", "who"), [("clone", "member"), ("move", "admin")])
 def test_copying_and_moving_have_a_form(browse, cart, verb, who):
     make_project("store")
     page = browse(who).get(f"{FLAG}{verb}")

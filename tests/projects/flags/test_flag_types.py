@@ -1,8 +1,7 @@
 """Flag types and their expected lifetimes."""
 
-import pytest
-
 from projects.models import FlagType
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 TYPES = "/api/admin/feature-types"
@@ -39,13 +38,13 @@ def test_setting_a_lifetime(api):
     )
 
 
-@pytest.mark.parametrize("days", [0, None])
+@for_each("days", [0, None])
 def test_for_ever(api, days):
     assert put(api["admin"], days).json()["lifetimeDays"] is None
     assert FlagType.objects.get(pk="release").lifetime_days is None
 
 
-@pytest.mark.parametrize("days", [-1, "soon", 10**9, 1.5])
+@for_each("days", [-1, "soon", 10**9, 1.5])
 def test_what_is_no_lifetime(api, days):
     record = refused(put(api["admin"], days), 400, "ValidationError")
     assert record["details"][0]["path"] == "lifetimeDays"

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from projects.models import FlagLastSeen, LifecycleStage, UsageHour
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 FLAG = "/api/admin/projects/shop/features/cart"
@@ -72,7 +73,7 @@ def test_a_live_flag_does_not_go_back_to_pre_live(api, cart):
     assert stages(api["member"]) == ["initial", "live"]
 
 
-@pytest.mark.parametrize("stage", ["completed", "archived"])
+@for_each("stage", ["completed", "archived"])
 def test_usage_does_not_bring_a_flag_back_from_its_end(api, cart, stage):
     LifecycleStage.objects.create(flag=cart, stage=stage, entered_at=timezone.now())
     see(cart, "development")

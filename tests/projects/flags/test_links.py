@@ -2,10 +2,9 @@
 
 import uuid
 
-import pytest
-
 from projects.models import FavoriteFlag, FavoriteProject, FlagLink
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 PATH = "/api/admin/projects/shop/features/cart/link"
@@ -48,7 +47,7 @@ FAVORITE = "/api/admin/projects/shop/features/cart/favorites"
 PROJECT_FAVORITE = "/api/admin/projects/shop/favorites"
 
 
-@pytest.mark.parametrize(("path", "model"), [(FAVORITE, FavoriteFlag), (PROJECT_FAVORITE, FavoriteProject)])
+@for_each(("path", "model"), [(FAVORITE, FavoriteFlag), (PROJECT_FAVORITE, FavoriteProject)])
 def test_favorites_are_ones_own(api, people, cart, path, model):
     for _ in range(2):
         assert api["reader"].post(path).status_code == 200
@@ -61,7 +60,7 @@ def test_favorites_are_ones_own(api, people, cart, path, model):
     assert len(events("feature-unfavorited", "project-unfavorited")) == 1
 
 
-@pytest.mark.parametrize("path", [FAVORITE, PROJECT_FAVORITE])
+@for_each("path", [FAVORITE, PROJECT_FAVORITE])
 def test_favorites_that_are_refused(api, cart, path):
     refused(api["outsider"].post(path), 404, "NotFoundError")
     refused(api["admin_token"].post(path), 403, "InvalidOperationError")

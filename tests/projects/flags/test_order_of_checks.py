@@ -4,6 +4,7 @@ import pytest
 
 from projects.models import FlagLink
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 SHOP = "/api/admin/projects/shop"
@@ -26,7 +27,7 @@ def refuse(send, permission):
         assert refused(send(role), 403, "NoAccessError")["permissions"] == [permission]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "permission"),
     [
         ("post", f"{SHOP}/features", "CREATE_FEATURE"),
@@ -64,7 +65,7 @@ def test_a_body_that_is_wrong_everywhere(api, places, method, path, permission):
     refused(send("owner"), 400, "ValidationError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path", "permission"),
     [
         ("delete", CART, "DELETE_FEATURE"),

@@ -7,6 +7,7 @@ from groups.models import Group, GroupMembership
 from projects.models import Flag
 from tests.support.cast import make_user
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.records import events, refused
 
@@ -36,7 +37,7 @@ def fields(browser, **changes):
     return browser.get(FORM).context["form"].initial | {"impression_data": "", "stale": ""} | changes
 
 
-@pytest.mark.parametrize("kind", ["user", "group"])
+@for_each("kind", ["user", "group"])
 def test_a_flag_gets_an_owner_and_loses_it(api, people, crew, cart, kind):
     holder = crew if kind == "group" else people["member"]
     owner = {"kind": kind, "id": holder.pk, "name": str(holder)}
@@ -56,7 +57,7 @@ def test_a_change_without_an_owner_keeps_it(api, people, crew, cart):
     assert api["owner"].put(f"{FLAGS}/cart", {"type": "experiment"}).json()["owner"]["name"] == "Crew"
 
 
-@pytest.mark.parametrize("who", ["service", 10**9])
+@for_each("who", ["service", 10**9])
 def test_an_unknown_owner_is_refused(api, people, cart, who):
     number = people[who].pk if isinstance(who, str) else who
     answer = api["owner"].put(f"{FLAGS}/cart", {"owner": {"kind": "user", "id": number}})
@@ -115,7 +116,7 @@ def test_search_and_filters_know_the_owner(api, browse, people, crew):
     assert lines[1].split(",")[:3] == ["of-crew", "shop", "Crew"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("typed", "shown"), [("member", "Owner: member"), ("group: crew", "Owner: Crew"), ("", "Set an owner")]
 )
 def test_the_form_takes_names(browse, people, crew, cart, typed, shown):

@@ -5,6 +5,7 @@ import pytest
 from projects.models import Dependency, FavoriteFlag, Flag, FlagLink, FlagTag
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.records import events
 
@@ -65,7 +66,7 @@ def test_a_reader_is_offered_nothing_to_change(browse, cart):
     assert "View" in page
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verb", "given"),
     [
         ("tags", {"type": "simple", "value": "shop"}),
@@ -216,7 +217,7 @@ def test_the_naming_pattern_is_shown_and_its_refusal_stands_beside_the_name(brow
     assert "does not match" in refused.context["form"].errors["name"][0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "field", "words_of_it"),
     [
         ({"name": "apple pay"}, "name", "Spaces are not allowed. Use apple-pay?"),
@@ -247,7 +248,7 @@ def test_editing_a_flag(browse, cart):
     assert (cart.type, cart.description, cart.stale) == ("permission", None, True)
 
 
-@pytest.mark.parametrize("address", ["/projects/shop/features/new", f"{FLAG}edit"])
+@for_each("address", ["/projects/shop/features/new", f"{FLAG}edit"])
 def test_forms_are_for_those_who_may(browse, cart, address):
     assert browse("reader").get(address).status_code == 403
     assert browse("reader").post(address, {"name": "x", "type": "release"}).status_code == 403

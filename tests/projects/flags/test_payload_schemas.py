@@ -18,6 +18,7 @@ from projects.models import FlagEnvironment, PayloadSchema, ProjectEnvironment, 
 from releases.models import ChangeRequest
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.records import events, refused
 
@@ -201,7 +202,7 @@ def test_an_import_creates_and_undoes_it(api: Any, cart: Any) -> None:
     assert PayloadSchema.objects.get().schema == SCHEMA
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("schemas", "problem"),
     [
         ([{"feature": "cart", "schema": {"type": "objekt"}}], "data.payloadSchemas[0].schema: cart: must be a JSON Schema"),

@@ -7,6 +7,7 @@ from groups.access import Caller
 from projects.models import Flag
 from projects.projects.environments import remove_environment
 from projects.strategies.actions import add_strategy
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 URL = "/api/admin/projects/shop/features/cart/revert"
@@ -50,7 +51,7 @@ def test_only_some_parts(api, created):
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         ({}, "event"),

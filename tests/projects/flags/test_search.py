@@ -8,6 +8,7 @@ from django.utils import timezone
 from projects.models import FavoriteFlag, Flag, FlagLastSeen, FlagTag, LifecycleStage, Segment, TagType
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 PATH = "/api/admin/search/features"
@@ -65,7 +66,7 @@ def test_the_record(api, people, flags):
     assert {"type": "area", "value": "checkout", "color": None} in cart["tags"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parameters", "names"),
     [
         ({"project": "IS:other"}, ["far"]),
@@ -124,7 +125,7 @@ def test_favorites_first(api, people, flags):
     assert found(api["viewer"], favoritesFirst="true") == ["search", "cart", "far"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sort_by", "names"),
     [
         ("lastSeenAt", ["far", "cart", "search"]),
@@ -157,7 +158,7 @@ def test_last_seen(api, flags):
     assert found(api["viewer"], lastSeenAt=f"IS_ON_OR_AFTER:{now.date()}") == ["cart"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "odd",
     [
         {"sortBy": "odd"},
@@ -183,7 +184,7 @@ def test_a_flag_whose_creator_is_not_known(api, flags):
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parameters", "path"),
     [
         ({"project": "LIKE:x"}, "project"),

@@ -1,18 +1,15 @@
 """A switch says on or off: anything else must not turn a flag off."""
 
-import pytest
-
 from projects.models import FlagEnvironment
 from tests.support.flags import make_flag, switch_on
+from tests.support.for_each import for_each
 
 ONE = "/projects/shop/features/cart/switch"
 
 
-@pytest.mark.parametrize("path", [ONE, "/flags/switch"])
-@pytest.mark.parametrize(
-    "enabled", [{}, {"enabled": ""}, {"enabled": "yes"}, {"enabled": "true"}, {"do": "on"}]
-)
-@pytest.mark.parametrize("environment", ["development", "production"])
+@for_each("path", [ONE, "/flags/switch"])
+@for_each("enabled", [{}, {"enabled": ""}, {"enabled": "yes"}, {"enabled": "true"}, {"do": "on"}])
+@for_each("environment", ["development", "production"])
 def test_a_switch_without_a_value_is_refused(browse, shop, path, enabled, environment):
     switch_on(make_flag("cart"), environment)
     form = {"environment": environment, "name": "cart", "confirmed": "yes"} | enabled

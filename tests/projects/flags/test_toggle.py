@@ -1,10 +1,9 @@
 """Turning a flag on and off, and its variants, in an environment."""
 
-import pytest
-
 from groups.models import Grant, Role, RolePermission
 from projects.models import FlagEnvironment, ProjectEnvironment
 from tests.support.flags import add_strategy, is_on, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 PATH = "/api/admin/projects/shop/features/cart/environments/development"
@@ -123,7 +122,7 @@ def test_all_variants_by_json_patch(api, cart):
     assert response.status_code == 400  # a variant is not a list of them
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operation", "path"),
     [
         ({"op": "replace", "path": "", "value": {"name": "blue"}}, ""),
@@ -143,7 +142,7 @@ def test_patches_of_all_variants_that_are_refused(api, cart, operation, path):
     assert FlagEnvironment.objects.exclude(variants=[]).count() == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("variants", "path"),
     [
         ([BLUE, BLUE], "[1].name"),
@@ -184,7 +183,7 @@ def test_variants_are_replaced_in_several_environments(api, cart):
     assert variants_by_environment(cart) == {"development": [BLUE, RED], "production": []}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "paths"),
     [
         ({}, ["variants", "environments"]),

@@ -4,6 +4,7 @@ import pytest
 
 from projects.models import Flag
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 PATH = "/api/admin/projects/shop/features/cart"
@@ -62,7 +63,7 @@ def test_a_json_patch(api, cart):
     assert (cart.description, cart.stale) == ("patched", True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operation", "path", "said"),
     [
         (
@@ -89,7 +90,7 @@ def test_a_refused_patch_names_the_operation(api, cart, operation, path, said):
     assert record["details"] == [{"path": path, "message": said}]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "operation",
     [
         {"op": "replace", "path": "/name", "value": "other"},

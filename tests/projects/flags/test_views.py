@@ -6,6 +6,7 @@ import pytest
 
 from projects.flags.lists.views import MAX_VIEWS
 from projects.models import Flag, FlagView
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -57,7 +58,7 @@ def test_a_project_offers_the_views_that_narrow_its_list(browse: Any, shop: Any)
     assert ">Of the shop<" not in page.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "query", "fault"),
     [
         ("", MINE, "must have 1 to 60 characters, not 0"),

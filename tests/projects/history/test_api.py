@@ -11,6 +11,7 @@ from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
 from groups.models import Role
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 
 URL = "/api/admin/events"
 
@@ -105,7 +106,7 @@ def test_events_of_a_deleted_project_are_found(api, events):
     assert types(api["viewer"].get(f"{URL}?project=IS:gone")) == ["project-deleted"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "count"),
     [
         ("project=IS:shop", 2),
@@ -163,7 +164,7 @@ def test_pages_follow_each_other(api, events):
     assert (beyond["events"], beyond["total"]) == ([], 6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "query",
     [
         "limit=0",

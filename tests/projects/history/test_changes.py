@@ -19,6 +19,7 @@ from projects.history.field_changes import FieldChange, changes_of
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from tests.support.examined_rows import count_examined_rows
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body
 from tests.support.page_text import sentence_text
 
@@ -94,7 +95,7 @@ def test_every_event_has_a_sentence_without_any_names() -> None:
     assert not faults, faults
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("event", "sentence", "fields"),
     [
         (
@@ -253,7 +254,7 @@ CHART = on_flag(E.METRIC_CHART_CHANGED, subject="Failures", environment=None, af
 SAFEGUARD = on_flag(E.SAFEGUARD_CHANGED, subject="Failures", after={})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("events", "sentence"),
     [
         ([on_flag(E.FEATURE_ENVIRONMENT_ENABLED), APPLIED],

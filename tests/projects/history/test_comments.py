@@ -6,6 +6,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from projects.models import ProjectEnvironment
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 FLAG = "/api/admin/projects/shop/features/cart"
@@ -49,7 +50,7 @@ def test_in_a_body_with_other_members(api, cart):
     assert last().comment == WHY
 
 
-@pytest.mark.parametrize("body", ["", "[]", "{", '{"comment": null}', '{"comment": "  "}'])
+@for_each("body", ["", "[]", "{", '{"comment": null}', '{"comment": "  "}'])
 def test_a_body_without_one(api, cart, body):
     assert api["member"].post(ON, body, content_type="application/json").status_code == 200
     assert last().comment == ""
@@ -119,7 +120,7 @@ def test_without_it_the_place_is_named_and_with_it_the_change_is_made(api, requi
     assert api["member"].post(ON, HTTP_X_COMMENT=WHY).status_code == 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "address", "body"),
     [
         ("post", ON.replace("production", "development"), {}),

@@ -45,6 +45,7 @@ from projects.strategies.fields import COLUMNS
 from tests.projects.history.checked import at, check_versions, forget_versions
 from tests.support.admin_forms import send, site
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body, strategy
 from tests.support.moments import set_moment
 
@@ -111,7 +112,7 @@ def by_plain_sql(api: Any, site: Client) -> None:
     by_sql("UPDATE projects_flag SET stale = true WHERE name = 'cart'")
 
 
-@pytest.mark.parametrize("write", [over_the_api, by_import, on_the_admin_site, by_plain_sql])
+@for_each("write", [over_the_api, by_import, on_the_admin_site, by_plain_sql])
 def test_every_writer_leaves_versions(
     shop: Project, api: Any, site: Client, write: Callable[[Any, Client], None]
 ) -> None:

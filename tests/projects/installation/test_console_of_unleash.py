@@ -1,8 +1,7 @@
 """What Unleash's console asks on every page about paid features is answered."""
 
-import pytest
-
 from tests.support.cast import client
+from tests.support.for_each import for_each
 
 ANSWERS = {
     "banners": {"banners": []},
@@ -11,7 +10,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("path", ANSWERS)
+@for_each("path", ANSWERS)
 def test_it_is_answered(api, path):
     answer = api["viewer"].get(f"/api/admin/{path}")
     assert (answer.status_code, answer.json()) == (200, ANSWERS[path])

@@ -17,6 +17,7 @@ from projects.installation.actions import set_maintenance
 from projects.models import Flag, TagType
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import make_token, make_user
+from tests.support.for_each import for_each
 from tests.support.live_server import PATIENCE
 
 URL = "/api/admin/maintenance"
@@ -53,7 +54,7 @@ def test_maintenance_mode_is_switched_on_and_off(api):
     ]
 
 
-@pytest.mark.parametrize("body", [{}, {"enabled": None}, {"enabled": "maybe"}, {"enabled": []}, []])
+@for_each("body", [{}, {"enabled": None}, {"enabled": "maybe"}, {"enabled": []}, []])
 def test_a_body_without_a_boolean_is_refused(api, body):
     assert api["admin"].post(URL, body).status_code == 400
 

@@ -6,6 +6,7 @@ from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
 from projects.models import Project
 from tests.support.cast import make_user
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 SHOP = "/api/admin/projects/shop"
@@ -53,7 +54,7 @@ def test_one_role_given_to_many(api, people, crew):
     assert held(user=people["outsider"]) == held(group=crew) == [5]
 
 
-@pytest.mark.parametrize("kind", ["user", "group"])
+@for_each("kind", ["user", "group"])
 def test_replaced_and_taken_away(api, people, crew, kind):
     row = people["outsider"] if kind == "user" else crew
     url = f"{SHOP}/{kind}s/{row.pk}/roles"
@@ -68,7 +69,7 @@ def test_replaced_and_taken_away(api, people, crew, kind):
     assert told[2].after is None
 
 
-@pytest.mark.parametrize("kind", ["user", "group"])
+@for_each("kind", ["user", "group"])
 def test_single_roles_are_added_and_removed(api, people, crew, kind):
     row = people["outsider"] if kind == "user" else crew
     url = f"{SHOP}/{kind}s/{row.pk}/roles"
@@ -152,7 +153,7 @@ def test_an_editor_gives_nothing_outside_the_default_project(api, people):
 # Refusals -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", [1, 2, 3, 9999])
+@for_each("role", [1, 2, 3, 9999])
 def test_only_project_roles(api, people, role):
     url = f"{SHOP}/users/{people['outsider'].pk}/roles"
     record = refused(api["admin"].put(url, {"roles": [role]}), 400, "ValidationError")
@@ -172,9 +173,7 @@ def test_unknown_holders(api):
     assert [problem["path"] for problem in record["details"]] == ["roles", "users", "groups"]
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"roles": []}, {"roles": "5"}, {"roles": ["x"]}, {"roles": [5], "users": 7}]
-)
+@for_each("body", [{}, {"roles": []}, {"roles": "5"}, {"roles": ["x"]}, {"roles": [5], "users": 7}])
 def test_bodies_that_are_refused(api, body):
     refused(api["owner"].post(f"{SHOP}/access", body), 400, "ValidationError")
 

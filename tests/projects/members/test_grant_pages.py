@@ -4,6 +4,7 @@ import pytest
 
 from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 MEMBER = BuiltIn.MEMBER.value
@@ -44,7 +45,7 @@ def test_what_is_left_empty_stays(browse, people, shop, address):
     assert Grant.objects.filter(user=people["outsider"]).count() == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("form", "message"),
     [
         ({}, "Choose what to grant."),

@@ -9,6 +9,7 @@ from django.test import Client
 from groups.models import Grant, Group, LoginLink, Role, RolePermission, User
 from groups.permissions import BuiltIn
 from projects.members.actions import Invitation, invite
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.records import events, refused
 
@@ -56,7 +57,7 @@ def test_the_first_page_says_where_they_are_and_what_they_may_do(api, people):
     assert browser.get("/projects/default/").status_code == 404
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("who", "by", "name"),
     [("OUTSIDER", "user", "outsider"), ("group: Team", "group", "Team"), ("team", "group", "Team")],
 )
@@ -80,7 +81,7 @@ def test_an_equal_role_is_used_again(api, people):
     assert another["name"] == "Member · development (2)"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "path", "message"),
     [
         (

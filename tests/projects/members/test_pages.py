@@ -1,9 +1,8 @@
 """/projects/ID/access/: who has which role; removing roles."""
 
-import pytest
-
 from groups.models import Grant, Group, Role, RolePermission
 from groups.permissions import BuiltIn
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 MEMBER = BuiltIn.MEMBER.value
@@ -29,7 +28,7 @@ def test_a_grant_of_another_project_is_not_taken_here(browse, people, shop):
     assert Grant.objects.filter(pk=grant.pk).exists()
 
 
-@pytest.mark.parametrize("who", ["viewer", "member", "reader"])
+@for_each("who", ["viewer", "member", "reader"])
 def test_others_look_and_are_told_what_they_need(browse, people, shop, who):
     browser = browse(who)
     page = browser.get("/projects/shop/access/")

@@ -1,11 +1,10 @@
 """The list of projects that use a role."""
 
-import pytest
-
 from groups.models import Grant, Group, GroupMembership, Role, User
 from groups.permissions import BuiltIn
 from projects.models import Project
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 
@@ -67,19 +66,19 @@ def test_an_archived_project_is_listed(api):
     assert api["admin"].get(url(5)).json()["projects"][0]["project"] == "shop"
 
 
-@pytest.mark.parametrize("role", [1, 2, 3])
+@for_each("role", [1, 2, 3])
 def test_root_roles_belong_to_no_project(api, role):
     Group.objects.create(name="crew", root_role_id=role)
     assert api["admin"].get(url(role)).json() == {"projects": []}
 
 
-@pytest.mark.parametrize("role", ["9999", "0", "-1", "99999999999", "9" * 30])
+@for_each("role", ["9999", "0", "-1", "99999999999", "9" * 30])
 def test_an_unknown_role_is_held_nowhere(api, role):
     response = api["admin"].get(url(role))
     assert (response.status_code, response.json()) == (200, {"projects": []})
 
 
-@pytest.mark.parametrize("role", ["abc", "NaN", "5.5", "5a", "٥", "1e1", " 5"])
+@for_each("role", ["abc", "NaN", "5.5", "5a", "٥", "1e1", " 5"])
 def test_an_id_that_is_no_number(api, role):
     record = refused(api["admin"].get(url(role)), 400, "ValidationError")
     assert record["details"][0]["path"] == "roleId"

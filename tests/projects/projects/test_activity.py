@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
 from groups.models import Grant
@@ -10,6 +9,7 @@ from groups.permissions import BuiltIn
 from projects.models import Flag, FlagLastSeen, LifecycleStage
 from tests.support.cast import make_group
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.sdk import make_sdk
 
 LIST = "/api/admin/projects"
@@ -52,7 +52,7 @@ def test_stale_flags_are_debt(api, shop):
         assert (shown["health"], shown["technicalDebt"]) == (50, 50)
 
 
-@pytest.mark.parametrize(("age", "expected"), [(1, (1, 0, 1, 0)), (40, (0, 1, 0, 1)), (90, (0, 0, 0, 0))])
+@for_each(("age", "expected"), [(1, (1, 0, 1, 0)), (40, (0, 1, 0, 1)), (90, (0, 0, 0, 0))])
 def test_flags_of_this_window_and_the_one_before(api, shop, age, expected):
     make_flag("old", archived=True)
     moment = timezone.now() - timedelta(days=age)

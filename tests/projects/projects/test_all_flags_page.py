@@ -19,6 +19,7 @@ from projects.models import (
 )
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 
 LONG_AGO = timezone.now() - timedelta(days=50)
@@ -81,7 +82,7 @@ def test_a_project_without_the_environment_has_no_cell_there(browse, flags):
     assert "guide in development" in page
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("", ["cart", "guide"]),
@@ -125,7 +126,7 @@ def only(field, *values):
     return {"contextName": field, "operator": "IN", "values": list(values)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environment", "strategy", "is_full"),
     [
         ("production", {}, True),
@@ -142,7 +143,7 @@ def test_full_is_on_for_everyone_in_production(browse, flags, environment, strat
     assert listed(browse, "full") == ["cart"] * is_full
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("event", "expected"),
     [
         ({"type": "feature-strategy-update", "environment": "production"}, []),
@@ -222,7 +223,7 @@ def test_dependants_in_other_projects_are_archived_too_if_one_may(browse, flags,
     assert Flag.objects.archived().count() == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "given"),
     [
         ("archive", {}),
@@ -238,7 +239,7 @@ def test_what_one_may_not_change_is_said_before(browse, flags, half, address, gi
     assert not Flag.objects.filter(stale=True).exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "given"),
     [
         ("archive", {"known": "yes"}),

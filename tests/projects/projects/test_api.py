@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
 from groups.models import Grant, Group, GroupMembership
@@ -12,6 +11,7 @@ from projects.models import FavoriteProject, Flag, Project
 from projects.projects.queries import count_flags
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/projects"
@@ -115,14 +115,14 @@ def test_without_environments_it_uses_every_enabled_one(api):
     assert made["environments"] == ["development", "production"]
 
 
-@pytest.mark.parametrize("identifier", ["a b", "ä", "a/b", "..", "x" * 101, "archive", "validate"])
+@for_each("identifier", ["a b", "ä", "a/b", "..", "x" * 101, "archive", "validate"])
 def test_ids_that_are_refused(api, identifier):
     record = refused(api["editor"].post(URL, {"id": identifier, "name": "X"}), 400, "ValidationError")
     assert record["details"][0]["path"] == "id"
     refused(api["editor"].post(f"{URL}/validate", {"id": identifier}), 400, "ValidationError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "path"),
     [
         ({"environments": ["nosuch"]}, "environments[0]"),
@@ -215,7 +215,7 @@ def test_the_default_project_is_never_archived(api):
     refused(api["admin"].post(f"{URL}/archive/default", {}), 403, "InvalidOperationError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("method", "path"),
     [
         ("get", "nope"),

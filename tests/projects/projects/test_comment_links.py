@@ -11,6 +11,7 @@ from groups.access import Caller
 from projects.models import Project
 from projects.projects.links import MAX_LINKED, comment_link_problems, split_comment
 from projects.projects.settings_pages import SettingsForm, SettingsPage
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 TICKETS = {"pattern": "PAY-[0-9]+", "url": "https://tickets.example.com/browse/{match}"}
@@ -98,7 +99,7 @@ def test_on_the_settings_page(browse, people):
     assert "a pattern is required" in page_text(refused)
 
 
-@pytest.mark.parametrize("address", ["/activity/", "/projects/shop/activity/", "/activity/?change={id}"])
+@for_each("address", ["/activity/", "/projects/shop/activity/", "/activity/?change={id}"])
 def test_pages_show_links(browse, people, address):
     Project.objects.filter(pk="shop").update(comment_links=[TICKETS])
     with changing(comment="<i>PAY-7</i>"), transaction.atomic():

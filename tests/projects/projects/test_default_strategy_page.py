@@ -3,6 +3,7 @@
 import pytest
 
 from projects.models import ProjectEnvironment
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
 
@@ -57,7 +58,7 @@ def test_another_type_has_its_own_parameters(browse, place):
     assert "User IDs" in page_text(shown)
 
 
-@pytest.mark.parametrize("who", ["reader", "viewer"])
+@for_each("who", ["reader", "viewer"])
 def test_who_may_not_change_it_is_told_why(browse, place, who):
     shown = browse(who).get(PAGE)
     assert 'You need the "' in page_text(shown)

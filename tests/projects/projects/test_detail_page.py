@@ -14,6 +14,7 @@ from projects.models import (
 )
 from projects.projects.flag_list_page import count_flags_of_page
 from tests.support.flags import depend, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 
 
@@ -47,7 +48,7 @@ def test_active_and_archived_flags_are_listed_apart(browse, flags):
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("q=GOODS", ["search"]),
@@ -103,7 +104,7 @@ def test_what_somebody_else_switched_meanwhile_is_told_without_undo(browse, flag
     assert "Undo" not in told.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "status"), [("", 400), ("?environment=nosuch", 404), ("?environment=staging&enabled=on", 404)]
 )
 def test_an_environment_that_is_not_there_is_not_switched(browse, flags, query, status):
@@ -168,7 +169,7 @@ def test_archived_flags_are_deleted_once_that_is_known(browse, flags):
     assert sorted(Flag.objects.values_list("name", flat=True)) == ["cart", "search"]
 
 
-@pytest.mark.parametrize("verb", ["archive", "delete"])
+@for_each("verb", ["archive", "delete"])
 def test_who_may_not_archive_or_delete_is_told_why(browse, flags, verb):
     make_flag("old", archived=True)
     reader = browse("reader")
@@ -187,7 +188,7 @@ def test_a_project_is_exported_as_a_file(browse, flags):
     assert browse("outsider").get("/projects/shop/export?environment=production").status_code == 404
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environments", "length", "flags"), [(2, 10, 50), (10, 100, 15), (30, 10, 8), (30, 100, 5), (400, 10, 1)]
 )
 def test_a_page_has_fewer_flags_the_more_environments_there_are(environments, length, flags):

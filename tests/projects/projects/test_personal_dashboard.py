@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
 from groups.models import Grant
@@ -11,6 +10,7 @@ from projects.models import FavoriteFlag
 from projects.projects import personal_dashboard_api
 from tests.support.cast import make_group, make_project, make_user
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 ALL = "/api/admin/personal-dashboard"
@@ -108,6 +108,6 @@ def test_the_dashboard_of_a_project_has_health_events_owners_and_roles(api, peop
     assert api["viewer"].get(SHOP).json()["roles"] == []
 
 
-@pytest.mark.parametrize("path", [SHOP, f"{ALL}/nope"])
+@for_each("path", [SHOP, f"{ALL}/nope"])
 def test_a_project_that_cannot_be_read_is_not_found(api, people, path):
     refused(api["outsider"].get(path), 404, "NotFoundError")

@@ -1,9 +1,8 @@
 """/projects/ID/settings/: settings, environments, and archiving the project."""
 
-import pytest
-
 from projects.models import Project
 from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 PAGE = "/projects/shop/settings/"
@@ -25,7 +24,7 @@ def test_settings_are_saved(browse, shop):
     assert shop.mode == "private"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "field", "problem"),
     [
         ({"naming_pattern": "("}, "naming_pattern", "is not a valid regular expression"),

@@ -2,12 +2,12 @@
 
 from datetime import datetime, timedelta
 
-import pytest
 from django.utils import timezone
 
 from projects.models import Flag, LifecycleStage, Segment
 from tests.support.cast import make_token
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 STATUS = "/api/admin/projects/shop/status"
@@ -89,6 +89,6 @@ def test_an_archived_project_has_a_status(api, shop):
     assert api["reader"].get(STATUS).status_code == 200
 
 
-@pytest.mark.parametrize("path", [STATUS, "/api/admin/projects/nope/status"])
+@for_each("path", [STATUS, "/api/admin/projects/nope/status"])
 def test_a_project_that_cannot_be_read_is_not_found(api, shop, path):
     refused(api["outsider"].get(path), 404, "NotFoundError")

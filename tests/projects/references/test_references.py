@@ -12,6 +12,7 @@ from flagadmin.core.audit.models import AuditEvent
 from projects.models import CodeReference, CodeReport, Flag
 from tests.support.cast import make_project, make_token
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 
 URL = "/api/admin/code-references"
 LINK = "https://git.example.com/blob/{revision}/{path}#L{line}"
@@ -104,7 +105,7 @@ def test_more_places_than_are_kept_are_counted(api: Any, flag: Flag) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
+@for_each(
     ("more", "path"),
     [
         ({"link": "javascript:alert(1)"}, "link"),

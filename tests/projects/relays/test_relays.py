@@ -12,6 +12,7 @@ from projects.models import Relay
 from projects.relays import reports
 from projects.relays.reports import State
 from tests.support.cast import client, make_token
+from tests.support.for_each import for_each
 from tests.support.metrics import Values
 from tests.support.page_text import page_text
 
@@ -74,7 +75,7 @@ def test_a_report_that_is_passed_on_late_replaces_no_later_one(backend: Any, api
     assert Relay.objects.get().tokens == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "seconds_later", "state", "words"),
     [
         ({}, 0, State.WORKING, "Works"),
@@ -110,7 +111,7 @@ def test_relays_are_for_admins(backend: Any, api: Any, browse: Any) -> None:
     assert backend.get(API).status_code in (401, 403)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         {"relays": "one"},

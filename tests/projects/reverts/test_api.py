@@ -9,6 +9,7 @@ from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.models import Flag, Project, StrategyType
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 FEATURES = "/api/admin/projects/shop/features"
@@ -171,7 +172,7 @@ def test_events_of_other_projects_are_not_found(api, member):
     assert api["member"].get(url()).status_code == 404
 
 
-@pytest.mark.parametrize("make", ["created", "deleted"])
+@for_each("make", ["created", "deleted"])
 def test_what_cannot_be_reverted_says_why(member, make):
     if make == "created":
         member.post(FEATURES, {"name": "new"}, format="json")

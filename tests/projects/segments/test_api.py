@@ -7,6 +7,7 @@ import pytest
 from projects.models import Project, Segment, StrategySegment
 from projects.revision import read_revisions
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/segments"
@@ -111,8 +112,8 @@ def test_deleted_when_no_strategy_has_it(api, eu):
     assert events("segment-deleted")[0].before["name"] == "eu"
 
 
-@pytest.mark.parametrize("method", ["get", "put", "delete"])
-@pytest.mark.parametrize("who", ["viewer", "editor", "outsider", "admin_token", "service"])
+@for_each("method", ["get", "put", "delete"])
+@for_each("who", ["viewer", "editor", "outsider", "admin_token", "service"])
 def test_an_unknown_id_is_answered(api, who, method):
     """The reference's process ends when a person asks for a segment that is not there."""
     refused(getattr(api[who], method)(f"{URL}/4711", {"name": "x", "constraints": []}), 404, "NotFoundError")
@@ -120,12 +121,12 @@ def test_an_unknown_id_is_answered(api, who, method):
     assert api[who].get(URL).status_code == 200
 
 
-@pytest.mark.parametrize("identifier", ["abc", "1.5"])
+@for_each("identifier", ["abc", "1.5"])
 def test_an_id_that_is_no_number(api, identifier):
     refused(api["editor"].delete(f"{URL}/{identifier}"), 400, "ValidationError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("constraint", "path"),
     [
         ({"contextName": "a", "operator": "NOPE", "values": ["x"]}, "constraints[0].operator"),
@@ -190,9 +191,7 @@ def test_not_in_an_archived_project(api, shop):
     assert sorted(Segment.objects.values_list("name", "project")) == [("free", None), ("vip", "shop")]
 
 
-@pytest.mark.parametrize(
-    ("counts", "status"), [([1000], 201), ([1001], 400), ([500, 500], 201), ([500, 501], 400)]
-)
+@for_each(("counts", "status"), [([1000], 201), ([1001], 400), ([500, 500], 201), ([500, 501], 400)])
 def test_a_segment_has_up_to_1000_values_in_all(api, counts, status):
     constraints = [
         {"contextName": "userId", "operator": "IN", "values": [f"{index}-{n}" for n in range(count)]}

@@ -12,6 +12,7 @@ from projects.models import ListSource, ProjectEnvironment, Segment
 from projects.segments import source_task
 from releases.models import ChangeRequest
 from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.receiver import Receiver, receiver
 from tests.support.records import events, refused
@@ -82,7 +83,7 @@ def test_a_list_follows_its_url(api: Any, vip: int, receiver: Receiver) -> None:
     assert values(vip) == ["2", "3", "4", "5"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "settings_of_source"),
     [
         ("mail,id\na@x,7\nb@x,8\n", {"format": "csv", "column": "id"}),
@@ -160,7 +161,7 @@ def test_no_way_round_change_requests(api: Any, browse: Any, vip: int, receiver:
     assert "This needs a change request" in page
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lose", "problem"),
     [
         (lambda users: users.update(root_role=None), "editor, who set the URL, may no longer change this"),

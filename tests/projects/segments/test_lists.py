@@ -7,6 +7,7 @@ import pytest
 from projects.models import Segment
 from projects.models.versions import SegmentVersion
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/segments"
@@ -31,7 +32,7 @@ def stored(segment: int) -> list[Any]:
     return Segment.objects.get(pk=segment).constraints
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "kind", "query"),
     [
         ("7\r\n 42 \n\n7\n", TEXT, ""),

@@ -6,6 +6,7 @@ import pytest
 
 from projects.models import Segment, StrategySegment
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import csv_rows, page_text
 from tests.support.scenery import make_vocabulary
 
@@ -54,7 +55,7 @@ def test_a_member_with_the_right_creates_one_of_the_project(browse, vip):
     assert browse("owner").post("/segments/new", form(name="eu-2")).status_code == 403
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "place", "problem"),
     [
         ({"name": ""}, "name-error", "a name is required"),
@@ -100,7 +101,7 @@ def test_deleting(browse, vip):
     assert not Segment.objects.filter(pk=vip.pk).exists()
 
 
-@pytest.mark.parametrize(("address", "status"), [("/segments/999999/", 404), ("/segments/x/", 400)])
+@for_each(("address", "status"), [("/segments/999999/", 404), ("/segments/x/", 400)])
 def test_what_is_not_there(browse, vip, address, status):
     assert browse("editor").get(address).status_code == status
 

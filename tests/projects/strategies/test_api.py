@@ -8,6 +8,7 @@ import pytest
 from projects.models import Segment, Strategy
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, is_on, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 PATH = "/api/admin/projects/shop/features/cart/environments/development/strategies"
@@ -101,7 +102,7 @@ def test_every_problem_with_its_place(api, cart):
     assert not Strategy.objects.exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         ({"name": None}, "name"),
@@ -215,7 +216,7 @@ def test_unknown_places_and_strategies(api, cart):
     refused(add(api["member"], PATH.replace("cart", "old")), 404, "NotFoundError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "left"),
     [("/segments", []), ("/title", None), ("/constraints", []), ("/disabled", False), ("/variants", [])],
 )
@@ -237,7 +238,7 @@ def test_a_json_patch_removes(api, cart, path, left):
     assert api["member"].get(url).json() == response.json() == before | {path[1:]: left}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "operation",
     [
         {"op": "remove", "path": "/name"},

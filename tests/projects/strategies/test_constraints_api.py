@@ -1,8 +1,7 @@
 """POST /api/admin/constraints/validate."""
 
-import pytest
-
 from projects.models import ContextField
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 PATH = "/api/admin/constraints/validate"
@@ -14,7 +13,7 @@ def test_one_that_could_be_stored(api):
     assert (response.status_code, response.content) == (204, b"")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "path"),
     [
         ({"value": "abc"}, "value"),

@@ -8,6 +8,7 @@ from projects.models import Segment, StrategyType
 from tests.support.editor_form import Form
 from tests.support.examples import examples
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 FLAG = "/projects/shop/features/cart/"
@@ -87,7 +88,7 @@ def test_changed_values_stay_in_the_form(browse, strategy):
     assert sent_by(browser.post(address(strategy), changed))["c-0-values"] == ["\r\n".join(MANY[:-1])]
 
 
-@pytest.mark.parametrize("versioned", [True, False])
+@for_each("versioned", [True, False])
 def test_values_that_somebody_else_changed_are_refused_and_stay(browse, strategy, versioned):
     browser = browse("member")
     sent = sent_by(browser.get(address(strategy))) | {"title": "Mine"}

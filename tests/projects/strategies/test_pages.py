@@ -7,6 +7,7 @@ import pytest
 
 from projects.models import Strategy
 from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
 
@@ -117,7 +118,7 @@ def test_each_operator_is_stored_as_the_api_would(browse, strategy, sent, stored
     assert constraint | stored == constraint
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operator", "field", "part"),
     [
         ("IN", "plan", 'type="checkbox" name="c-0-choice" value="enterprise"'),
@@ -138,7 +139,7 @@ def test_each_operator_has_its_input(browse, strategy, operator, field, part):
     assert part in page.text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sent", "problem"),
     [
         ({"field": "appVersion", "operator": "SEMVER_GT", "value": "5"}, "5 is not a version like 1.2.3"),
@@ -246,7 +247,7 @@ def test_a_reader_sees_it_and_is_told_what_is_missing(browse, strategy):
     assert reader.get(f"{FLAG}strategies/new?environmentId=production").status_code == 403
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "status"),
     [
         ("environmentId=nosuch&strategyId=x", 404),

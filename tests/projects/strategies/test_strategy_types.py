@@ -1,9 +1,8 @@
 """Built-in strategy types cannot be changed; custom types can be created for SDKs that implement them."""
 
-import pytest
-
 from projects.models import StrategyType
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/strategies"
@@ -66,7 +65,7 @@ def test_built_in_ones_stay(api):
     refused(api["admin"].post(f"{URL}/default/deprecate", {}), 403, "InvalidOperationError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parameters", "path"),
     [
         ([{"name": "p", "type": "color"}], "parameters[0].type"),
@@ -85,7 +84,7 @@ def test_a_taken_name(api):
     refused(api["editor"].post(URL, BODY | {"name": "default"}), 409, "NameExistsError")
 
 
-@pytest.mark.parametrize("call", ["", "/deprecate", "/reactivate"])
+@for_each("call", ["", "/deprecate", "/reactivate"])
 def test_an_unknown_type(api, call):
     refused(
         api["editor"].post(f"{URL}/nope{call}", {}) if call else api["editor"].get(f"{URL}/nope"),

@@ -5,6 +5,7 @@ import pytest
 from projects.models import StrategyType
 from tests.support.editor_form import Form
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 
 NEW = "/projects/shop/features/cart/strategies/new?environmentId=production"
 ROLLOUT = {"p-rollout": "35", "p-stickiness": "sessionId", "p-groupId": "checkout"}
@@ -54,7 +55,7 @@ def test_no_problem_is_shown_before_anything_is_typed(browse):
     assert "aria-invalid" not in page.text
 
 
-@pytest.mark.parametrize(("left", "shown"), [("title", False), ("title\np-rollout", True), (None, True)])
+@for_each(("left", "shown"), [("title", False), ("title\np-rollout", True), (None, True)])
 def test_a_problem_is_shown_when_its_input_was_left(browse, left, shown):
     sent = ROLLOUT | {
         "name": "flexibleRollout",

@@ -10,6 +10,7 @@ from projects.strategies.rules import make_variant_sort_key, make_variants
 from tests.support.admin_forms import saved, send, site
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.vectors import load
 
@@ -163,7 +164,7 @@ def stored_variants():
     return row.variants or strategies.get().variants
 
 
-@pytest.mark.parametrize("way_in", WAYS_IN)
+@for_each("way_in", WAYS_IN)
 def test_every_way_in(api, browse, shop, way_in):
     make_flag("cart")
 
@@ -172,7 +173,7 @@ def test_every_way_in(api, browse, shop, way_in):
     assert listed(stored_variants()) == STORED
 
 
-@pytest.mark.parametrize("inline", ["environments-0-variants", "strategies-0-variants"])
+@for_each("inline", ["environments-0-variants", "strategies-0-variants"])
 def test_the_admin_site(site, shop, inline):
     cart = make_flag("cart")
     cart.environments.exclude(environment="development").delete()
@@ -188,7 +189,7 @@ def test_the_admin_site(site, shop, inline):
     assert listed(stored_variants()) == STORED
 
 
-@pytest.mark.parametrize("way_in", [put_variants, add_strategy])
+@for_each("way_in", [put_variants, add_strategy])
 def test_every_way_out(api, browse, shop, way_in):
     flag = make_flag("cart")
     way_in(api, browse, [variant(name) for name in SENT])

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 PAGE = "/projects/shop/features/cart/variants?environmentId=development"
@@ -58,7 +59,7 @@ def test_rows_are_added_and_removed_without_saving(browse, place):
     assert len(place.variants) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sent", "problem"),
     [
         ({"v-0-name": ""}, "a name is required"),
@@ -88,7 +89,7 @@ ABOVE = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "problem"), ABOVE)
+@for_each(("sent", "problem"), ABOVE)
 def test_problems_of_all_variants_are_shown_above_them_in_percent(browse, place, sent, problem):
     refused = browse("member").post(PAGE, sent)
 
@@ -97,7 +98,7 @@ def test_problems_of_all_variants_are_shown_above_them_in_percent(browse, place,
     assert "weight" not in refused.text.split("</form>")[0]
 
 
-@pytest.mark.parametrize(("sent", "problem"), ABOVE)
+@for_each(("sent", "problem"), ABOVE)
 def test_a_strategys_variants_are_refused_in_percent(browse, place, sent, problem):
     strategy = {"name": "default", "v-0-was": ""} | sent
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -15,6 +14,7 @@ from projects.states import NOTHING, in_order
 from projects.strategies.rules import StrategyDefaults, make_strategy
 from projects.strategies.write import MANY, StateChange, write_states
 from tests.support.examples import examples
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 from tests.support.random_changes import RandomChanges
 
@@ -49,7 +49,7 @@ def make(random: RandomChanges) -> Any:
     return strategy | {"sortOrder": random.random.randrange(4)}
 
 
-@pytest.mark.parametrize(("number", "seed"), [(1, 1), (2, 2), (MANY + 10, 3)])
+@for_each(("number", "seed"), [(1, 1), (2, 2), (MANY + 10, 3)])
 def test_what_is_written_is_read(shop: Any, number: int, seed: int) -> None:
     for name in ("everybody", "vip"):
         Segment.objects.create(name=name, constraints=[])

@@ -1,9 +1,8 @@
 """The tag types API."""
 
-import pytest
-
 from projects.models import FlagTag
 from tests.support.flags import make_flag
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 URL = "/api/admin/tag-types"
@@ -43,7 +42,7 @@ def test_validation_says_whether_a_type_could_be_created(api):
     refused(api["editor"].post(URL, {"name": "simple"}), 409, "NameExistsError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "path"),
     [
         ({"name": "a"}, "name"),

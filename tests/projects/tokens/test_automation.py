@@ -9,6 +9,7 @@ from flagadmin.core.errors import ValidationError
 from groups.models import ApiToken, Grant, Role, User
 from projects.models import Flag, FlagEnvironment
 from tests.support.cast import client, make_project
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 CI = {
@@ -102,7 +103,7 @@ def test_a_role_with_the_same_permissions_is_used_again(browse, people, shop, ot
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "message"),
     [
         ({"projects": ["*"]}, "An automation token is for single projects. Select them."),

@@ -1,11 +1,11 @@
 """POST /api/admin/api-tokens: a token has access to what the request names, and nothing by default."""
 
-import pytest
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
 from tests.support.cast import client
+from tests.support.for_each import for_each
 
 URL = "/api/admin/api-tokens"
 BACKEND = {"tokenName": "checkout", "type": "backend", "environment": "production", "projects": ["shop"]}
@@ -39,7 +39,7 @@ def test_a_backend_token_has_its_scope_and_identifier(api):
     assert client(token["secret"]).get("/api/admin/x").status_code == 404  # known: else it were 401
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "body"),
     [
         (URL, BACKEND),
@@ -54,7 +54,7 @@ def test_a_token_that_has_expired_is_not_created(api, path, body):
     assert not ApiToken.objects.filter(name__in=["checkout", "a", "laptop"]).exists()
 
 
-@pytest.mark.parametrize("token_type", ["client", "CLIENT", "Backend"])
+@for_each("token_type", ["client", "CLIENT", "Backend"])
 def test_client_is_the_older_name_of_backend(api, token_type):
     response = api["admin"].post(URL, BACKEND | {"type": token_type})
     assert response.json()["type"] == token_type.lower()
@@ -76,9 +76,7 @@ def test_a_token_for_several_projects_names_each_once(api):
     assert token["secret"].startswith("[]:production.")
 
 
-@pytest.mark.parametrize(
-    "scope", [{"projects": ["*"]}, {"projects": "*"}, {"project": "*", "projects": None}]
-)
+@for_each("scope", [{"projects": ["*"]}, {"projects": "*"}, {"project": "*", "projects": None}])
 def test_every_project_is_said_in_so_many_words(api, scope):
     token = api["admin"].post(URL, BACKEND | scope).json()
     assert token["projects"] == ["*"]
@@ -86,7 +84,7 @@ def test_every_project_is_said_in_so_many_words(api, scope):
     assert ApiToken.objects.get(id=token["id"]).all_projects
 
 
-@pytest.mark.parametrize("scope", [{}, {"projects": None}, {"project": None, "environment": None}])
+@for_each("scope", [{}, {"projects": None}, {"project": None, "environment": None}])
 def test_without_projects_and_environment(api, scope):
     response = api["admin"].post(URL, {"tokenName": "none", "type": "frontend"} | scope)
     assert response.status_code == 201
@@ -100,7 +98,7 @@ def test_no_project_at_all_is_refused(api):
     assert not ApiToken.objects.filter(name="checkout").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "path"),
     [
         ({"projects": ["*", "shop"]}, "projects"),
@@ -168,7 +166,7 @@ def test_members_create_tokens_of_their_project(api):
         assert response.json()["projects"] == ["shop"]
 
 
-@pytest.mark.parametrize("projects", [["default"], ["shop", "default"], ["*"], []])
+@for_each("projects", [["default"], ["shop", "default"], ["*"], []])
 def test_project_token_for_more_than_the_project(api, projects):
     body = {"tokenName": "mine", "type": "frontend", "environment": "development", "projects": projects}
     response = api["admin"].post("/api/admin/projects/shop/api-tokens", body)

@@ -5,6 +5,7 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Role, RolePermission
 from tests.support.cast import client, make_project, make_token
+from tests.support.for_each import for_each
 
 URL = "/api/admin/api-tokens"
 
@@ -55,7 +56,7 @@ def test_projects_out_of_sight_are_not_named(api, tokens):
     assert {token["tokenName"]: token["projects"] for token in listed}["both"] == ["shop"]
 
 
-@pytest.mark.parametrize("key", ["id", "secret", "prefix"])
+@for_each("key", ["id", "secret", "prefix"])
 def test_a_token_is_revoked_by_id_secret_or_prefix(api, tokens, key):
     token = ApiToken.objects.get(name="sdk")
     key_in_path = {"id": token.pk, "secret": tokens["sdk"], "prefix": token.prefix + "…"}[key]

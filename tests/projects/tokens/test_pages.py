@@ -4,11 +4,11 @@ import re
 from datetime import timedelta
 from html import unescape
 
-import pytest
 from django.utils import timezone
 
 from groups.models import ApiToken
 from tests.support.cast import client, make_project, make_token
+from tests.support.for_each import for_each
 from tests.support.openfeature import example
 from tests.support.page_text import page_text
 
@@ -39,9 +39,7 @@ def test_a_new_token_is_shown_once_and_works(browse, people, shop):
     assert secret not in admin.get("/access/tokens/").text
 
 
-@pytest.mark.parametrize(
-    ("kind", "languages"), [("backend", ["js", "python"]), ("frontend", ["javascript"]), ("admin", [])]
-)
+@for_each(("kind", "languages"), [("backend", ["js", "python"]), ("frontend", ["javascript"]), ("admin", [])])
 def test_a_new_token_comes_with_programs_for_openfeature(browse, people, shop, kind, languages):
     """They are the guide's, which tests run."""
     admin = {"type": "admin", "environment": "*", "projects": ["*"]} if kind == "admin" else {}
@@ -54,7 +52,7 @@ def test_a_new_token_comes_with_programs_for_openfeature(browse, people, shop, k
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changed", "message"),
     [
         ({"projects": []}, "Choose the projects this token can access."),
@@ -92,7 +90,7 @@ def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people,
     assert member.get(f"/access/tokens/{elsewhere.pk}/revoke/").status_code == 404
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "expected"),
     [
         ("", ["alpha", "beta"]),
@@ -130,7 +128,7 @@ def test_automation_and_admin_tokens_are_listed_with_the_others(browse, people, 
     assert names(browse("editor")) == ["web"]
 
 
-@pytest.mark.parametrize("who", ["viewer", "outsider", "reader"])
+@for_each("who", ["viewer", "outsider", "reader"])
 def test_others_neither_see_nor_make_one(browse, people, shop, who):
     make_token("backend", name="hidden-key", projects=["shop"], environment="production")
     browser = browse(who)

@@ -14,6 +14,7 @@ from projects.projects.actions import archive_project, create_project, revive_pr
 from projects.tokens.actions import delete_token
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import client
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 
@@ -161,7 +162,7 @@ def test_another_expiry_of_an_existing_token_is_said(caplog):
     assert token_of(secret).expires_at is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("entry", "words"),
     [
         ({"secret": SEVERAL, "projects": ["*"]}, "is pending: it waits for the names of its projects"),
@@ -184,7 +185,7 @@ def test_json_may_narrow_a_token():
     assert scope(secret) == ("production", ["default"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         '[{"secret": "x"',

@@ -11,6 +11,7 @@ from groups.tokens import hash_secret, make_visible_prefix
 from projects.tokens.actions import delete_token
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import client, make_user
+from tests.support.for_each import for_each
 
 ADMIN, BACKEND, FRONTEND = (
     "*:*.unleash-admin-secret",
@@ -45,7 +46,7 @@ def test_an_empty_variable_creates_nothing(db):
     assert create_init_tokens({"INIT_ADMIN_API_TOKENS": " , "}) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("variable", "key"),
     [
         ("INIT_ADMIN_API_TOKENS", "topsecret-topsecret"),
@@ -117,7 +118,7 @@ def test_command_for_a_person(db):
         assert client(secret).get("/api/admin/user/tokens").status_code == 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("args", "words"),
     [
         (["--kind", "backend", "--environment", "production"], "--projects is required"),

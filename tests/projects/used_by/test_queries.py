@@ -4,6 +4,7 @@ import pytest
 
 from projects.models import ProjectEnvironment, Segment, StrategySegment, StrategyType
 from tests.support.flags import add_strategy, make_flag
+from tests.support.for_each import for_each
 from tests.support.records import refused
 
 CONSTRAINT = {"contextName": "plan", "operator": "IN", "values": ["pro"]}
@@ -65,7 +66,7 @@ def test_a_strategy_type_of_a_default_strategy_is_not_deleted(api, shop):
     assert "default strategy of shop in production" in record["message"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "name", "strategy"),
     [
         ("plan", "flexibleRollout", {"constraints": [CONSTRAINT]}),
