@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 from django.core.exceptions import ImproperlyConfigured
-from psycopg.conninfo import conninfo_to_dict
 
 from flagadmin import __version__
 from flagadmin.core import env as environment
@@ -86,43 +84,33 @@ IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_0
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT, COMPARE_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
 # Limits of an installation and of a flag (projects/actions.py).
-FLAGS_LIMIT = environment.integer("FLAGADMIN_FLAGS_LIMIT", 200_000, at_least=1)  # not counting archived flags
-FLAG_ENVIRONMENT_STRATEGIES_LIMIT = environment.integer(
-    "FLAGADMIN_FLAG_ENVIRONMENT_STRATEGIES", 30, at_least=1
-)
-STRATEGY_CONSTRAINTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_CONSTRAINTS", 30, at_least=1)
-STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, at_least=1)
-CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
-SEGMENT_VALUES_LIMIT = environment.integer("FLAGADMIN_SEGMENT_VALUES", 1_000, at_least=1)
+FLAGS_LIMIT = environment.positive("FLAGADMIN_FLAGS_LIMIT", 200_000)  # not counting archived flags
+FLAG_ENVIRONMENT_STRATEGIES_LIMIT = environment.positive("FLAGADMIN_FLAG_ENVIRONMENT_STRATEGIES", 30)
+STRATEGY_CONSTRAINTS_LIMIT = environment.positive("FLAGADMIN_STRATEGY_CONSTRAINTS", 30)
+STRATEGY_SEGMENTS_LIMIT = environment.positive("FLAGADMIN_STRATEGY_SEGMENTS", 5)
+CONSTRAINT_VALUES_LIMIT = environment.positive("FLAGADMIN_CONSTRAINT_VALUES", 250)
+SEGMENT_VALUES_LIMIT = environment.positive("FLAGADMIN_SEGMENT_VALUES", 1_000)
 # Values of an uploaded list; more would make SDKs slow.
 SEGMENT_LIST_LIMIT = environment.integer("FLAGADMIN_SEGMENT_LIST", 10_000, at_least=1, at_most=100_000)
-CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
+CONSTRAINT_VALUE_LENGTH_LIMIT = environment.positive("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100)
 # Hourly limits on the rows that SDK reports create, for each worker (projects/applications/sdk_versions.py).
-REPORT_APPLICATIONS_LIMIT = environment.integer(
-    "FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1
-)  # for each token
-REPORT_INSTANCES_LIMIT = environment.integer(
-    "FLAGADMIN_REPORT_INSTANCES", 5_000, at_least=1
-)  # for each application
-REPORT_VARIANTS_LIMIT = environment.integer(
-    "FLAGADMIN_REPORT_VARIANTS", 100, at_least=1
-)  # for each flag of an application
-IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_least=1)
+REPORT_APPLICATIONS_LIMIT = environment.positive("FLAGADMIN_REPORT_APPLICATIONS", 500)  # for each token
+REPORT_INSTANCES_LIMIT = environment.positive("FLAGADMIN_REPORT_INSTANCES", 5_000)  # for each application
+# For each flag of an application.
+REPORT_VARIANTS_LIMIT = environment.positive("FLAGADMIN_REPORT_VARIANTS", 100)
+IMPACT_METRICS_LIMIT = environment.positive("FLAGADMIN_IMPACT_METRICS", 100)
 PROMETHEUS_URL = environment.text("FLAGADMIN_PROMETHEUS_URL")
 IMPACT_POINTS_LIMIT = environment.integer("FLAGADMIN_IMPACT_POINTS", 2_000_000, at_least=0)  # rows
-IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
-FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
+IMPACT_SERIES_LIMIT = environment.positive("FLAGADMIN_IMPACT_SERIES", 1_000)  # for each metric
+FLAG_LINKS_LIMIT = environment.positive("FLAGADMIN_FLAG_LINKS", 10)
 GUARD_PRODUCTION_TOKENS = environment.flag("FLAGADMIN_GUARD_PRODUCTION_TOKENS")
-PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
-USER_RESULTS_BYTES = environment.integer("FLAGADMIN_USER_RESULTS_BYTES", 4_000_000_000, at_least=1)
-SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 600_000_000)  # for each worker
-CLIENT_FEATURES_CACHE_BYTES = environment.integer(
-    "FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 256_000_000
-)  # for each worker
-APPLICATION_INSTANCE_WINDOW = timedelta(
-    days=environment.integer("FLAGADMIN_APPLICATION_INSTANCE_DAYS", 7, at_least=1)
-)
-APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTANCES", 100, at_least=1)
+PLAYGROUND_MAX_EVALUATIONS = environment.positive("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000)
+USER_RESULTS_BYTES = environment.positive("FLAGADMIN_USER_RESULTS_BYTES", 4_000_000_000)
+# For each worker.
+SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 600_000_000)
+CLIENT_FEATURES_CACHE_BYTES = environment.integer("FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 256_000_000)
+APPLICATION_INSTANCE_WINDOW = timedelta(days=environment.positive("FLAGADMIN_APPLICATION_INSTANCE_DAYS", 7))
+APPLICATION_INSTANCES_LISTED = environment.positive("FLAGADMIN_APPLICATION_INSTANCES", 100)
 
 # Networks without public addresses that integrations may call, for example 10.0.0.0/8; TLS is optional there.
 INTEGRATION_NETWORKS = environment.networks("FLAGADMIN_INTEGRATION_NETWORKS")
@@ -144,7 +132,7 @@ DEFAULT_FROM_EMAIL = environment.text("FLAGADMIN_MAIL_FROM", "flagadmin@localhos
 # Serving ------------------------------------------------------------------------------------------------
 
 # For each worker. Many, because most wait, for example SDK reports for the commit of their batch.
-SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
+SERVER_THREADS = environment.positive("FLAGADMIN_THREADS", 32)
 # The token for reading /metrics. Without it, metrics are off.
 METRICS_TOKEN = environment.secret("FLAGADMIN_METRICS_TOKEN")
 STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # open at once, for each worker
@@ -152,9 +140,9 @@ STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # o
 # Databases ----------------------------------------------------------------------------------------------
 
 # Seconds to wait for a connection before responding 503.
-DATABASE_SECONDS = environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1)
+DATABASE_SECONDS = environment.positive("FLAGADMIN_DATABASE_SECONDS", 3)
 # Seconds that a commit may wait for a synchronous standby before responding 503.
-COMMIT_SECONDS = environment.integer("FLAGADMIN_COMMIT_SECONDS", 5, at_least=1)
+COMMIT_SECONDS = environment.positive("FLAGADMIN_COMMIT_SECONDS", 5)
 # Seconds for which SDKs are answered from memory while the database cannot be reached.
 SERVE_STALE_SECONDS = environment.integer("FLAGADMIN_SERVE_STALE_SECONDS", 300)
 
@@ -172,51 +160,22 @@ _POOL: dict[str, Any] = {
 }
 
 
-# libpq's parameters for a host that no longer answers: the kernel would wait for a quarter of an hour. With several
-# hosts, each new connection tries the dead ones first.
-WHEN_HOSTS_DIE = {
-    "connect_timeout": 3,  # seconds
-    "tcp_user_timeout": 10_000,  # milliseconds
-    "keepalives_idle": 10,  # seconds
-    "keepalives_interval": 3,
-    "keepalives_count": 3,
-}
-
-
-def _read_database(url: str) -> dict[str, Any]:
-    """The settings of a PostgreSQL server given by URL, with a connection pool.
-
-    The URL is libpq's: several hosts, sslmode, target_session_attrs and all its other parameters work.
-    """
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ImproperlyConfigured("The database URL must begin with postgresql://; no other database works.")
-    try:
-        options = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
-    return {
-        "ENGINE": "flagadmin.core.db.postgresql",
-        **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
-        "NAME": options.pop("dbname", ""),
-        "OPTIONS": {**WHEN_HOSTS_DIE, **options, "pool": dict(_POOL)},
-    }
-
-
-def _make_bundled_database() -> dict[str, Any]:
-    durable = environment.flag("FLAGADMIN_DATABASE_DURABLE", default=True)
-    return {
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": environment.database(DATABASE_URL, _POOL)
+    if DATABASE_URL
+    else {
         "ENGINE": "flagadmin.core.db.bundled",
         "NAME": "flagadmin",
-        "OPTIONS": {"data_dir": DATA_DIR, "durable": durable, "pool": dict(_POOL)},
+        "OPTIONS": {
+            "data_dir": DATA_DIR,
+            "durable": environment.flag("FLAGADMIN_DATABASE_DURABLE", default=True),
+            "pool": dict(_POOL),
+        },
     }
-
-
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": _read_database(DATABASE_URL) if DATABASE_URL else _make_bundled_database()
 }
 # Only for SDK endpoints, whose responses may lag behind by the replication delay.
 if replica_url := environment.text("DATABASE_REPLICA_URL"):
-    DATABASES["replica"] = {**_read_database(replica_url), "TEST": {"MIRROR": "default"}}
+    DATABASES["replica"] = {**environment.database(replica_url, _POOL), "TEST": {"MIRROR": "default"}}
     DATABASES["replica"]["OPTIONS"]["pool"]["timeout"] = 1  # after that, the primary is asked
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -319,9 +278,8 @@ ACCOUNT_ADAPTER = "groups.login.flow.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = (
-    False  # our own throttle counts in the database, for all workers (groups/login/passwords.py)
-)
+# Our own throttle counts in the database, for all workers (groups/login/passwords.py).
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
 MFA_ADAPTER = "groups.second_factor.passkeys.MFAAdapter"
 REQUIRE_SECOND_FACTOR = environment.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
@@ -331,7 +289,7 @@ PASSWORD_LOGIN = password_login(SIGN_ON)
 # Days for which a new account counts as the same person as its creator.
 NEW_ACCOUNT_DAYS = min(environment.integer("FLAGADMIN_NEW_ACCOUNT_DAYS", 7), 36_500)
 # Counted from login, regardless of use: roles from the provider's claim change at the next login.
-SESSION_COOKIE_AGE = 3600 * environment.integer("FLAGADMIN_SESSION_HOURS", 14 * 24, at_least=1)
+SESSION_COOKIE_AGE = 3600 * environment.positive("FLAGADMIN_SESSION_HOURS", 14 * 24)
 
 # Language, time, static files ---------------------------------------------------------------------------
 

@@ -4,9 +4,12 @@ import os
 import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import psycopg
 from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
 
 MIN_SECRET_LENGTH = 16  # characters
 
@@ -46,6 +49,11 @@ def integer(name: str, default: int, *, at_least: int = 0, at_most: int | None =
     if at_most is not None and number > at_most:
         raise ImproperlyConfigured(f"{name} must be at most {at_most:,}, not {number:,}.")
     return number
+
+
+def positive(name: str, default: int) -> int:
+    """An integer of at least 1."""
+    return integer(name, default, at_least=1)
 
 
 def choice(name: str, default: str, *others: str) -> str:
@@ -119,6 +127,36 @@ def mail_server(name: str) -> MailServer:
         starttls=parts.scheme == "smtp",
         tls=parts.scheme == "smtps",
     )
+
+
+# libpq's parameters for a host that no longer answers: the kernel would wait for a quarter of an hour. With several
+# hosts, each new connection tries the dead ones first.
+WHEN_HOSTS_DIE = {
+    "connect_timeout": 3,  # seconds
+    "tcp_user_timeout": 10_000,  # milliseconds
+    "keepalives_idle": 10,  # seconds
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+}
+
+
+def database(url: str, pool: dict[str, Any]) -> dict[str, Any]:
+    """Django's settings of the PostgreSQL server at a URL, with a connection pool.
+
+    The URL is libpq's: several hosts, sslmode, target_session_attrs and all its other parameters work.
+    """
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ImproperlyConfigured("The database URL must begin with postgresql://; no other database works.")
+    try:
+        options = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
+    return {
+        "ENGINE": "flagadmin.core.db.postgresql",
+        **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
+        "NAME": options.pop("dbname", ""),
+        "OPTIONS": {**WHEN_HOSTS_DIE, **options, "pool": dict(pool)},
+    }
 
 
 def log_target(name: str) -> str:

@@ -13,8 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 
 from flagadmin.core.db.data_dir import make_data_dir, read_secret_key
+from flagadmin.core.env import database
 from flagadmin.management.commands.serve import check_secret_key
-from flagadmin.settings import _read_database
 from tests.support.paths import ROOT
 from tests.support.serve import environment
 
@@ -109,8 +109,8 @@ def test_why_the_data_directory_cannot_be_used(
 
 def test_a_database_url_is_what_libpq_takes():
     url = "postgresql://flags:p%40ss@one:5432,two:5433/flagadmin?target_session_attrs=read-write&sslmode=require"
-    database = _read_database(url)
-    shown = {name: database[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")}
+    read = database(url, {})
+    shown = {name: read[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")}
     assert shown == {
         "USER": "flags",
         "PASSWORD": "p@ss",
@@ -118,5 +118,5 @@ def test_a_database_url_is_what_libpq_takes():
         "PORT": "5432,5433",
         "NAME": "flagadmin",
     }
-    assert database["OPTIONS"]["target_session_attrs"] == "read-write"
-    assert database["OPTIONS"]["sslmode"] == "require"
+    assert read["OPTIONS"]["target_session_attrs"] == "read-write"
+    assert read["OPTIONS"]["sslmode"] == "require"
