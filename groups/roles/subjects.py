@@ -98,21 +98,9 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
     },
 }  # fmt: skip
 
-# Permissions of features that do not exist here. Stored roles keep them for clients of the reference server.
-NOT_USED = frozenset(
-    {
-        Permission.UPDATE_AUTH_CONFIGURATION,
-        Permission.UPDATE_INSTANCE_BANNERS,
-        Permission.PROJECT_CHANGE_REQUEST_READ,
-        Permission.PROJECT_DEFAULT_STRATEGY_READ,
-        Permission.PROJECT_SETTINGS_READ,
-        Permission.PROJECT_USER_ACCESS_READ,
-        Permission.UPDATE_FEATURE_VARIANTS,
-    }
-)
-
-
 _NAMES = {permission: name for subject in SUBJECTS.values() for permission, (name, _) in subject.items()}
+# Permissions of features that do not exist here. Stored roles keep them for clients of the reference server.
+NOT_USED = frozenset(Permission) - _NAMES.keys() - {Permission.ADMIN}
 
 
 def name_permission(permission: Permission) -> str:
