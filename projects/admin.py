@@ -1,6 +1,8 @@
 """The admin site's pages of projects and of everything in them. Flags have theirs in ``projects.flags.admin``."""
 
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from django import forms
@@ -50,6 +52,7 @@ from projects.models import (
 )
 from projects.projects import actions as project_actions
 from projects.projects import environments as places
+from projects.projects.settings import SETTINGS
 from projects.segments import actions as segments
 from projects.strategies import strategy_types
 from projects.strategies.serializers import ConstraintBody, StrategyBody
@@ -316,6 +319,15 @@ class ProjectEnvironmentInline(ActionInline):
 
 @admin.register(Project)
 class ProjectAdmin(SubjectAdmin):
+    @property
+    def fieldsets(self) -> Any:  # type: ignore[override]
+        groups = {
+            group: [setting.field for setting in settings]
+            for group, settings in groupby(SETTINGS, key=attrgetter("group"))
+        }
+        first = (None, {"fields": ["id", *groups.pop("General"), "created_at", "archived_at"]})
+        return [first, *((group, {"fields": names}) for group, names in groups.items())]
+
     list_display = ("id", "name", "archived_at", "flag_limit", "default_stickiness", "created_at")
     list_filter = (("archived_at", admin.EmptyFieldListFilter),)
     search_fields = ("id", "name", "description")
@@ -323,12 +335,6 @@ class ProjectAdmin(SubjectAdmin):
     readonly_on_change = ("id",)
     extra_help_texts = {"flag_limit": "Maximum number of active flags; empty: no limit."}
     readonly_always = ("created_at", "archived_at")
-    fieldsets = (
-        (None, {"fields": ("id", "name", "description", "created_at", "archived_at")}),
-        ("Flags", {"fields": ("default_stickiness", "flag_limit", "refuse_broken_expectations")}),
-        ("Links", {"fields": ("link_templates", "comment_links")}),
-        ("Names of new flags", {"fields": ("naming_pattern", "naming_example", "naming_description")}),
-    )
     inlines = (ProjectEnvironmentInline, GrantInline)
     actions = (
         make_bulk_action(

@@ -18,6 +18,7 @@ from projects.history import diff
 from projects.history.diff import FlagPart, find_differing_parts
 from projects.models import Segment, Strategy
 from projects.projects.required_comments import CONDITIONS, describe_rule
+from projects.projects.settings import SETTINGS
 from projects.segments.lists import CHANGE as LIST_CHANGE
 from projects.segments.lists import describe_difference, drop_list, pluralize_values, read_list_size
 from projects.strategies.sentences import summarize_strategy
@@ -46,7 +47,9 @@ NO_NAMES = Names({}, {})
 
 
 _NOT_SHOWN = {"id", "archivedAt", "createdAt", "strategyIds", "sortOrder"}
-_LABELS = {"stale": "Stale", "impressionData": "Impression data", "featureLimit": "Flag limit"}
+_LABELS = {"stale": "Stale", "impressionData": "Impression data"} | {
+    setting.member: setting.label for setting in SETTINGS
+}
 
 
 def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:

@@ -30,6 +30,7 @@ from projects.projects.environments import POLICY_PERMISSIONS, make_policy_docum
 from projects.projects.head import make_project_head
 from projects.projects.queries import annotate_flag_counts, compute_health, count_flags
 from projects.projects.required_comments import CONDITIONS, MAX_APPROVALS, MAX_RULES, TAKES, Rule
+from projects.projects.settings import ACCESS
 
 
 class ProjectsPage(ListPage):
@@ -107,10 +108,10 @@ class ModeField(forms.ChoiceField):
 
     def __init__(self) -> None:
         super().__init__(
-            label="Access",
+            label=ACCESS.label,
             choices=[(mode.value, f"{mode.value.title()}: {mode.label}") for mode in Project.Mode],
             initial=Project.Mode.OPEN,
-            help_text="Admins can do both. Only roles in the project allow changes. SDK tokens are not affected.",
+            help_text=ACCESS.help,
         )
 
 

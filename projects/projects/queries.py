@@ -23,6 +23,7 @@ from projects.flags.queries import STAGE_MEMBERS, count_stages
 from projects.members.queries import count_members
 from projects.models import Environment, FavoriteProject, Flag, Project, ProjectEnvironment, Segment
 from projects.projects.activity import WINDOW, read_latest_activity, read_stats
+from projects.projects.settings import SETTINGS
 
 FLAG_COUNTS = (
     "featureCount",
@@ -51,28 +52,15 @@ _FAVORITES = "SELECT project_id FROM projects_favouriteproject WHERE user_id = %
 
 def make_settings_document(project: Project) -> Document:
     """The project's own fields, as in its audit events and in the response to its creation."""
-    return {
-        "id": project.pk,
-        "name": project.name,
-        "description": project.description,
-        "mode": project.mode,
-        "defaultStickiness": project.default_stickiness,
-        "featureLimit": project.flag_limit,
-        "featureNaming": make_naming_document(project),
-        "refuseBrokenExpectations": project.refuse_broken_expectations,
-        "commentLinks": project.comment_links,
-        "linkTemplates": project.link_templates,
-        "createdAt": iso(project.created_at),
-        "archivedAt": iso(project.archived_at),
-    }
-
-
-def make_naming_document(project: Project) -> Document:
-    return {
-        "pattern": project.naming_pattern or None,
-        "example": project.naming_example or None,
-        "description": project.naming_description or None,
-    }
+    document: Document = {"id": project.pk}
+    for setting in SETTINGS:
+        value = getattr(project, setting.field)
+        parent, _, member = setting.member.rpartition(".")
+        if parent:
+            document.setdefault(parent, {})[member] = value or None
+        else:
+            document[member] = value
+    return document | {"createdAt": iso(project.created_at), "archivedAt": iso(project.archived_at)}
 
 
 def list_project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:

@@ -6,8 +6,16 @@ from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, BoundedTexts, NullableText
 from projects.models import Project
+from projects.projects.settings import SETTINGS, Setting
 
-NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
+
+def _make_field(setting: Setting) -> serializers.Field:
+    model_field: Any = Project._meta.get_field(setting.field)
+    field_class, options = serializers.ModelSerializer().build_standard_field(setting.field, model_field)
+    options |= {"required": False, "help_text": setting.help}
+    if setting.field != setting.member:
+        options["source"] = setting.field
+    return field_class(**options)
 
 
 class FeatureNaming(Body):
@@ -35,7 +43,8 @@ class LinkTemplate(Body):
 
 
 class ProjectChanges(Body):
-    name = serializers.CharField(required=False, max_length=255)
+    """Settings whose fields are not declared have those of the model."""
+
     description = NullableText(required=False)
     mode = serializers.ChoiceField(
         Project.Mode.values,
@@ -52,11 +61,6 @@ class ProjectChanges(Body):
         source="flag_limit", required=False, allow_null=True, min_value=1, help_text="null: no limit."
     )
     featureNaming = FeatureNaming(required=False, allow_null=True)
-    refuseBrokenExpectations = serializers.BooleanField(
-        source="refuse_broken_expectations",
-        required=False,
-        help_text="Refuse changes that break an expectation of a saved context, with 409.",
-    )
     commentLinks = CommentLink(
         source="comment_links",
         many=True,
@@ -70,11 +74,21 @@ class ProjectChanges(Body):
         help_text="Links that new flags get.",
     )
 
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {
+            setting.member: _make_field(setting) for setting in SETTINGS if "." not in setting.member
+        } | super().get_fields()
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Converts the request's names to model fields."""
         if "featureNaming" in attrs:
             naming = attrs.pop("featureNaming") or {}
-            attrs |= {field: naming.get(key) or "" for key, field in NAMING.items()}
+            attrs |= {
+                setting.field: naming.get(member) or ""
+                for setting in SETTINGS
+                for parent, _, member in [setting.member.partition(".")]
+                if parent == "featureNaming"
+            }
         return attrs
 
 

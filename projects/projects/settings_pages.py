@@ -3,6 +3,8 @@
 A flag that is turned on in an environment without a strategy gets a copy of the default one.
 """
 
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -36,6 +38,7 @@ from projects.projects.head import make_project_head
 from projects.projects.pages import ModeField
 from projects.projects.queries import list_project_environment_summaries, make_settings_document
 from projects.projects.required_comments import MAX_APPROVALS
+from projects.projects.settings import SETTINGS
 from projects.strategies.editor import SharedStrategyEditor, describe_whole_strategy
 from projects.strategies.forms import list_stickiness_choices
 from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
@@ -84,35 +87,22 @@ class LinksField(forms.CharField):
 
 
 class SettingsForm(forms.Form):
-    name = forms.CharField(max_length=255)
+    """Settings whose fields are not declared have those of the model."""
+
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     mode = ModeField()
-    default_stickiness = forms.ChoiceField(label="Default stickiness", help_text="Used by new rollouts.")
-    flag_limit = forms.IntegerField(
-        required=False,
-        min_value=1,
-        label="Flag limit",
-        help_text="Maximum number of active flags.",
-    )
+    default_stickiness = forms.ChoiceField()
+    flag_limit = forms.IntegerField(required=False, min_value=1)
     naming_pattern = forms.CharField(
         required=False,
-        label="Naming pattern",
-        help_text="New flag names must match this regular expression (RE2).",
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
-    naming_example = forms.CharField(required=False, label="Example name")
-    naming_description = forms.CharField(required=False, label="Pattern description")
-    refuse_broken_expectations = forms.BooleanField(
-        required=False,
-        label="Refuse changes that break an expectation",
-        help_text="Blocks saves that break a saved context's expectation. People who can switch flags may override.",
-    )
-
+    naming_example = forms.CharField(required=False)
+    naming_description = forms.CharField(required=False)
     link_templates = LinksField(
         required=False,
         keys=("title", "urlTemplate"),
         without_words=None,
-        label="Links of new flags",
         help_text="On each line a title and a URL: Code https://code.example.com/search?q={{feature}}. "
         "{{feature}} is the flag's name, {{project}} the project's id.",
     )
@@ -120,13 +110,17 @@ class SettingsForm(forms.Form):
     comment_links = LinksField(
         required=False,
         keys=("pattern", "url"),
-        label="Links in comments",
         help_text="On each line a regular expression (RE2) and a URL: PAY-[0-9]+ https://tickets.example.com/{match}. "
         "{match} is what the expression matches, or its first group.",
     )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        of_model = forms.fields_for_model(Project, [setting.field for setting in SETTINGS])
+        for setting in SETTINGS:
+            field = self.fields.setdefault(setting.field, of_model[setting.field])
+            field.label = setting.label
+            field.help_text = setting.help or field.help_text
         options = dict.fromkeys([*list_stickiness_choices(project.pk), project.default_stickiness])
         self.fields["default_stickiness"].choices = [(name, name) for name in options]  # type: ignore[attr-defined]
 
@@ -135,24 +129,12 @@ class SettingsPage(InProjectPage, EditPage):
     template_name = "projects/settings.html"
     form_class = SettingsForm
     title = "Settings"
-    field_groups = (
-        ("General", ("name", "description", "mode")),
-        ("Flags", ("default_stickiness", "flag_limit", "link_templates")),
-        ("Names of flags", ("naming_pattern", "naming_example", "naming_description")),
-        ("Expectations", ("refuse_broken_expectations",)),
-        ("Comments", ("comment_links",)),
-    )
-    problem_fields = {
-        "defaultStickiness": "default_stickiness",
-        "featureLimit": "flag_limit",
-        "commentLinks": "comment_links",
-        "linkTemplates": "link_templates",
-        "featureNaming.pattern": "naming_pattern",
-        "featureNaming.example": "naming_example",
-        "featureNaming.description": "naming_description",
-    }
     button = "Save settings"
     api_call = "PUT /api/admin/projects/{project_id}"
+
+    @property
+    def problem_fields(self) -> dict[str, str]:  # type: ignore[override]
+        return {setting.member: setting.field for setting in SETTINGS}
 
     def find(self) -> None:
         check_may_update(self.caller, self.kwargs["project_id"])
@@ -166,7 +148,7 @@ class SettingsPage(InProjectPage, EditPage):
         return make_settings_document(self.project)
 
     def get_initial(self) -> dict[str, Any]:
-        return {name: getattr(self.project, name) for name in SettingsForm.base_fields}
+        return {setting.field: getattr(self.project, setting.field) for setting in SETTINGS}
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"project": self.project}
@@ -181,7 +163,8 @@ class SettingsPage(InProjectPage, EditPage):
         return super().get_context_data(
             **make_project_head(project, "project-settings", caller=self.caller),
             field_groups=[
-                (heading, [kwargs["form"][name] for name in names]) for heading, names in self.field_groups
+                (group, [kwargs["form"][setting.field] for setting in settings])
+                for group, settings in groupby(SETTINGS, key=attrgetter("group"))
             ],
             may_archive=self.caller.can(Permission.DELETE_PROJECT, project=project.pk),
             active=Flag.objects.active().filter(project=project).count(),
@@ -189,16 +172,8 @@ class SettingsPage(InProjectPage, EditPage):
         )
 
     def get_api_body(self) -> dict[str, Any]:
-        names = (
-            "name",
-            "description",
-            "mode",
-            "defaultStickiness",
-            "featureLimit",
-            "refuseBrokenExpectations",
-        )
-        document = make_settings_document(self.project)
-        return {name: document[name] for name in names}
+        names = {setting.member.partition(".")[0] for setting in SETTINGS}
+        return {name: value for name, value in make_settings_document(self.project).items() if name in names}
 
 
 class ApprovalsPage(InProjectPage):

@@ -41,19 +41,13 @@ from projects.models import Dependency, Flag, FlagLink, Project, ProjectEnvironm
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
 from projects.projects.queries import make_settings_document
+from projects.projects.settings import SETTINGS
 from projects.strategies.sentences import summarize_strategy
 
 MAX_PROBLEMS = 1_000  # per environment
 ENTRY = re.compile(r"data\.(\w+)\[(\d+)\]")
 _NAMING = ("naming_pattern", "naming_example", "naming_description")
-MEMBERS = {
-    "defaultStickiness": ("default_stickiness",),
-    "featureLimit": ("flag_limit",),
-    "linkTemplates": ("link_templates",),
-    "featureNaming.pattern": _NAMING,
-    "featureNaming.example": ("naming_example",),
-    "featureNaming.description": ("naming_description",),
-}
+MEMBERS = {setting.member: (setting.field,) for setting in SETTINGS} | {"featureNaming.pattern": _NAMING}
 """Settings of a project by the paths of their problems."""
 
 

@@ -474,6 +474,6 @@ def test_members_of_a_document_are_words():
             None,
             "only turns flags off: 0 approvals; changes more than 5 % of generated users: 2 approvals",
         ),
-        ("Link templates", None, "url template https://tickets.example/{{feature}}"),
-        ("Mode", "is open Yes", "is open No"),
+        ("Links of new flags", None, "url template https://tickets.example/{{feature}}"),
+        ("Access", "is open Yes", "is open No"),
     ]
