@@ -259,6 +259,44 @@ def test_explanation_of_a_flag() -> None:
     assert chosen.first <= (second.variant.place or 0) <= chosen.last
 
 
+UNREADABLE: dict[str, dict[str, Any]] = {
+    "a constraint has no field": {"operator": "IN", "values": ["a"]},
+    'the operator "NEVER" is unknown': {"contextName": "c", "operator": "NEVER"},
+    'the field name "c"" cannot be read by SDKs': {"contextName": 'c"', "operator": "IN", "values": ["a"]},
+    'the field name "c\\" cannot be read by SDKs': {"contextName": "c\\", "operator": "IN", "values": ["a"]},
+    "STR_CONTAINS on c has no values": {"contextName": "c", "operator": "STR_CONTAINS", "values": []},
+    "IN on c has a value that ends in a backslash": {
+        "contextName": "c",
+        "operator": "IN",
+        "values": ["b", "a\\"],
+    },
+    "REGEX on c ends in a backslash": {"contextName": "c", "operator": "REGEX", "value": "a\\"},
+    'NUM_GT on c cannot use "many"': {"contextName": "c", "operator": "NUM_GT", "value": "many"},
+}
+
+
+def test_a_constraint_that_sdks_cannot_read_says_why() -> None:
+    said = {
+        fault: reason(flag(strategy("default", constraint)), sent={"c": "a", 'c"': "a", "c\\": "a", "": "a"})
+        for fault, constraint in UNREADABLE.items()
+    }
+
+    assert said == {fault: f"SDKs cannot read this flag and keep it off: {fault}" for fault in UNREADABLE}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        ({"operator": "IN", "values": []}, "c is a, needs one of nothing"),
+        ({"operator": "REGEX", "value": "("}, "c is a, needs a string matching ("),
+        ({"operator": "REGEX", "value": "(", "inverted": True}, "c is a (not matching ()"),
+    ],
+    ids=["IN without values", "invalid pattern", "invalid pattern, inverted"],
+)
+def test_odd_constraints_that_sdks_can_read(constraint: dict[str, Any], said: str) -> None:
+    assert reason(flag(strategy("default", {"contextName": "c"} | constraint)), sent={"c": "a"}) == said
+
+
 def test_explanation_of_an_override() -> None:
     override = {"contextName": "userId", "values": ["42"]}
     variants = [{"name": "red", "weight": 1000}, {"name": "blue", "weight": 0, "overrides": [override]}]
