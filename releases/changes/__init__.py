@@ -15,6 +15,7 @@ from flagadmin.core.errors import Problem, ValidationError, choices
 from flagadmin.core.http.error_responses import problems_of
 from groups.access import Caller
 from groups.permissions import Scope
+from releases.plans.queries import CHANGE
 from releases.targets import Predicted, Target
 
 Payload = Any
@@ -47,8 +48,12 @@ class Kind:
     """Whether it only affects later behavior."""
     place = "payload"
     """The part of a change to which the paths of `apply`'s problems are relative."""
-    is_together = False
-    """Whether `releases.changes.flags.apply_together` makes it together with others."""
+    of_strategies = False
+    """Whether it changes the flag's strategies, so that a definition of all of them replaces it."""
+    of_all = False
+    """Whether it changes every part of its flag."""
+    why_final = ""
+    """Why no request can revert it, after the request's name."""
     action = ""
     """Its name."""
 
@@ -79,6 +84,30 @@ class Kind:
         """Describes it. ``then`` is what `read` returned when it was proposed."""
         return self.words.format(target.feature)
 
+    def describe_conflict(self, payload: Payload, then: Any, now: Any) -> list[str]:
+        """Describes what it was made from, what is there now, and the change, in sentences."""
+        return []
+
+    def show(self, payload: Payload, then: Any, now: Any, segments: Mapping[int, str]) -> tuple[Any, Any]:
+        """The changed part now and after the change, for pages. None if there is none. ``segments``: names by id."""
+        return None, None
+
+    def turns_off(self, payload: Payload) -> bool:
+        """Whether it does nothing but turn flags off for some users. Its effect on others is measured."""
+        return False
+
+    def touches_plans(self, payload: Payload) -> str:
+        """What the flag's release plans notice of it: a constant of `releases.plans.queries`."""
+        return CHANGE
+
+    def is_idle(self, payload: Payload, then: Any) -> bool:
+        """Whether a change of a segment changes nothing."""
+        return False
+
+    def invert(self, payload: Payload, then: Any) -> Payload | None:
+        """The payload that restores the earlier state of a segment. None if nothing changed, or for flags."""
+        return None
+
     def find_scope(self, payload: Payload) -> Scope:
         return self.scope
 
@@ -101,6 +130,20 @@ class Kind:
 def join_paths(path: str, place: str) -> str:
     """The JSON path of a place below a path."""
     return path + (place if place.startswith("[") or not place else f".{place}")
+
+
+def narrow_payload(payload: Payload, made_from: Any) -> Any:
+    """Narrows the payload to members that really change.
+
+    Applied after other users' changes, it leaves theirs.
+    """
+    if not isinstance(made_from, dict) or not isinstance(payload, dict):
+        return payload
+    return {
+        key: value
+        for key, value in payload.items()
+        if key == "id" or key not in made_from or made_from[key] != value
+    }
 
 
 def drop_id(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Changes of a flag: switching it, its strategies, variants and parents, and archiving it."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -18,15 +18,18 @@ from projects.flags.dependencies.actions import (
     remove_dependency,
 )
 from projects.flags.serializers import StrategyPlace, VariantBody
+from projects.history.diff import format_variants
+from projects.history.field_changes import list_strategy_changes
 from projects.models import Segment
 from projects.states import PERMISSIONS, Change, Part
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.planned import PlannedFlag
-from projects.strategies.rules import merge_strategy
-from projects.strategies.sentences import describe_new_reach, describe_reach
+from projects.strategies.rules import make_variants, merge_strategy
+from projects.strategies.sentences import describe_new_reach, describe_reach, summarize_strategy
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.strategies.write import change_flags
-from releases.changes import Kind, Payload, drop_id, register
+from releases.changes import Kind, Payload, drop_id, narrow_payload, register
+from releases.plans.queries import ARCHIVE, OFF, ON
 from releases.targets import Predicted, Target
 
 
@@ -65,8 +68,6 @@ class ParentName(Body):
 
 class InEnvironment(Kind):
     """A change of a flag in the environment: drafts and `apply` plan the same."""
-
-    is_together = True
 
     def plan(self, planned: PlannedFlag, payload: Payload) -> None:
         """Plans the change. Raises NotFound, ValidationError."""
@@ -112,9 +113,43 @@ class Switch(InEnvironment):
     def say(self, target: Target, payload: Payload, then: Any) -> str:
         return f"Turn {target.feature} {'on' if payload['enabled'] else 'off'}"
 
+    def describe_conflict(self, payload: Payload, then: Any, now: Any) -> list[str]:
+        was, is_now, turned = ("on" if enabled else "off" for enabled in (then, now, not now))
+        return [f"It was {was} then and is {is_now} now. This request turns it {turned}."]
+
+    def turns_off(self, payload: Payload) -> bool:
+        return not payload["enabled"]
+
+    def touches_plans(self, payload: Payload) -> str:
+        return ON if payload["enabled"] else OFF
+
+
+class ShownStrategy(Kind):
+    """A change of a strategy, with its sentence before and after."""
+
+    of_strategies = True
+
+    def describe_conflict(self, payload: Payload, then: Any, now: Any) -> list[str]:
+        """A sentence for each field."""
+        if isinstance(then, str):  # an added one is made from its flag's name
+            return []
+        wanted: Any = {**now, **narrow_payload(payload, then)}
+        sets = {field.field: field.after for field in list_strategy_changes(now, wanted)}
+        return [
+            f"{each.field} was {each.before or 'none'} then and is {each.after or 'none'} now."
+            + (f" This request sets {sets[each.field] or 'none'}." if each.field in sets else "")
+            for each in list_strategy_changes(then, now)
+        ]
+
+    def show(self, payload: Payload, then: Any, now: Any, segments: Mapping[int, str]) -> tuple[Any, Any]:
+        stored = now if isinstance(now, dict) else None
+        changed = {key: value for key, value in narrow_payload(payload, then).items() if value is not None}
+        before = summarize_strategy(stored, segments=segments) if stored else None
+        return before, summarize_strategy((stored or {}) | changed, segments=segments)
+
 
 @register("addStrategy")
-class AddStrategy(InEnvironment):
+class AddStrategy(ShownStrategy, InEnvironment):
     payload = StrategyBody
 
     def plan(self, planned: PlannedFlag, payload: Payload) -> None:
@@ -127,7 +162,7 @@ class AddStrategy(InEnvironment):
         )
 
 
-class _OfStrategy(InEnvironment):
+class _OfStrategy(ShownStrategy, InEnvironment):
     subject = "strategy {id}"
 
     def read(self, target: Target, payload: Payload) -> dict[str, Any]:
@@ -158,6 +193,13 @@ class DeleteStrategy(_OfStrategy):
     def plan(self, planned: PlannedFlag, payload: Payload) -> None:
         planned.remove_strategy(payload["id"])
 
+    def show(self, payload: Payload, then: Any, now: Any, segments: Mapping[int, str]) -> tuple[Any, Any]:
+        before, _ = super().show(payload, then, now, segments)
+        return before, None
+
+    def turns_off(self, payload: Payload) -> bool:
+        return True
+
 
 @register("reorderStrategy")
 class ReorderStrategies(InEnvironment):
@@ -165,6 +207,7 @@ class ReorderStrategies(InEnvironment):
     many = True
     words = "Reorder the strategies of {}"
     subject = "order"
+    of_strategies = True
 
     def plan(self, planned: PlannedFlag, payload: Payload) -> None:
         planned.order_strategies((entry["id"], entry["sortOrder"]) for entry in payload)
@@ -185,6 +228,9 @@ class SetVariants(InEnvironment):
 
     def read(self, target: Target, payload: Payload) -> Sequence[Any]:
         return target.definition["variants"]
+
+    def show(self, payload: Payload, then: Any, now: Any, segments: Mapping[int, str]) -> tuple[Any, Any]:
+        return format_variants(now), format_variants(make_variants(payload["variants"], now))
 
 
 @register("updateImpressionData")
@@ -212,12 +258,19 @@ class Archive(Kind):
     words = "Archive {}"
     subject = "archive"
     scope = Scope.PROJECT
+    of_all = True
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         archive_flags(target.project, [target.feature], caller=caller)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         del state.flags[state.flag(name)["name"]]
+
+    def turns_off(self, payload: Payload) -> bool:
+        return True
+
+    def touches_plans(self, payload: Payload) -> str:
+        return ARCHIVE
 
 
 class _OfParents(Kind):

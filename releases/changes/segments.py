@@ -12,8 +12,9 @@ from groups.permissions import Scope
 from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
 from projects.strategies.constraint_rules import make_constraint
+from projects.strategies.sentences import summarize_conditions
 from projects.strategies.serializers import ConstraintBody
-from releases.changes import Kind, Payload, drop_id, join_paths, register
+from releases.changes import Kind, Payload, drop_id, join_paths, narrow_payload, register
 from releases.targets import Predicted, Target
 
 
@@ -66,6 +67,25 @@ class UpdateSegment(_OfSegment):
                 raise ValidationError.at(join_paths(path, "project"), text)
         return changes
 
+    def show(self, payload: Payload, then: Any, now: Any, segments: Mapping[int, str]) -> tuple[Any, Any]:
+        """The differing parts: name, conditions or both. Lists all conditions, because the last one may differ."""
+        wanted = {**now, **payload}
+        differing = [key for key in ("name", "constraints") if now[key] != wanted[key]]
+
+        def describe(segment: Any) -> str | None:
+            conditions = summarize_conditions(segment["constraints"], limit=len(segment["constraints"]))
+            parts = {"name": segment["name"], "constraints": str(conditions)}
+            return ": ".join(parts[key] for key in differing) or None
+
+        return describe(now), describe(wanted)
+
+    def is_idle(self, payload: Payload, then: Any) -> bool:
+        return bool(narrow_payload(payload, then).keys() <= {"id"})
+
+    def invert(self, payload: Payload, then: Any) -> Payload | None:
+        before = {key: then[key] for key in narrow_payload(payload, then) if key in then}
+        return before if len(before) > 1 else None
+
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         update_segment(payload["id"], drop_id(payload), caller=caller)
 
@@ -81,6 +101,7 @@ class UpdateSegment(_OfSegment):
 @register("deleteSegment")
 class DeleteSegment(_OfSegment):
     payload, verb = SegmentId, "Delete"
+    why_final = "has deleted a segment. Create it again instead."
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
         delete_segment(payload["id"], caller=caller)

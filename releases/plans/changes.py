@@ -13,6 +13,7 @@ from groups.access import Caller
 from projects.states import get_content
 from projects.strategies.fields import drop_sort_order
 from releases.changes import Kind, Payload, register
+from releases.changes.flags import ShownStrategy
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans import actions
 from releases.plans.actions import check_paused, check_startable, edit_milestone_strategy, list_own_strategies
@@ -173,9 +174,10 @@ class DeletePlan(OfPlan):
 
 
 @register("updateMilestoneStrategy")
-class UpdateMilestoneStrategy(OfPlan):
+class UpdateMilestoneStrategy(ShownStrategy, OfPlan):
     payload = MilestoneStrategyPayload
     words = "Change a strategy of a milestone of {}"
+    of_strategies = False
     subject = "strategy {id}"
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> None:

@@ -16,7 +16,7 @@ from projects.access import access_project_for_update
 from projects.flags.payloads.stored import check_stored
 from projects.projects.queries import needs_request
 from releases.changes import KINDS, join_paths
-from releases.changes.flags import apply_together
+from releases.changes.flags import InEnvironment, apply_together
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.approvals import is_author
@@ -74,7 +74,7 @@ def _is_covered(request: ChangeRequest, change: Change, caller: Caller) -> bool:
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
     """Makes changes of one kind at once, if they are of flags in the environment, and none is refused."""
-    if len(changes) == 1 or not KINDS[changes[0].action].is_together:
+    if len(changes) == 1 or not isinstance(KINDS[changes[0].action], InEnvironment):
         return False
     planned: Any = [
         (KINDS[change.action], make_target(request, change), change.payload) for change in changes

@@ -35,13 +35,11 @@ from projects.projects.required_comments import (
     TOUCHES_TAG,
     describe_rule,
 )
+from releases.changes import KINDS
 from releases.derive import derive_changes
 from releases.models import Change, ChangeRequest
 from releases.requests.approvers import approver_group_names, find_strictest, list_approvers
 from releases.requests.impact import list_descendants, list_touched_flags, measure_impact
-
-TURNS_OFF = frozenset({"archiveFeature", "deleteStrategy"})
-"""Actions that turn a flag off for some users, besides `updateEnabled`; their effect on others is measured."""
 
 
 class Verdict(NamedTuple):
@@ -118,8 +116,7 @@ class _Facts(NamedTuple):
 
     def only_turns_off(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
         for change in self.request.changes.all():
-            off = change.action == "updateEnabled" and not change.payload["enabled"]
-            if not off and change.action not in TURNS_OFF:
+            if not KINDS[change.action].turns_off(change.payload):
                 return False, "Does not apply."
         if self.impact["onlyTurnsOff"]:
             return True, "It only turns flags off."

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound, clip
 from groups.models import User
-from projects.history.field_changes import FieldChange, list_strategy_changes
 from projects.models import ProjectEnvironment
 from releases.changes import KINDS, includes
 from releases.models import Change, ChangeRequest
@@ -158,47 +157,6 @@ def _latest_event(request: ChangeRequest, change: Change) -> AuditEvent | None:
     return here.newest_first().first()
 
 
-def describe_conflict(change: Change, now: Any) -> list[str]:
-    """Describes the basis, the state ``now``, and the change: a sentence per field of a strategy."""
-    then = change.made_from
-    if change.action == "updateEnabled":
-        return [f"It was {_on(then)} then and is {_on(now)} now. This request turns it {_on(not now)}."]
-    if not _is_strategy(then) or not _is_strategy(now):
-        return []
-    wanted: Any = {**now, **narrow_payload(change, then)} if change.action == "updateStrategy" else now
-    sets = {field.field: field.after for field in list_strategy_changes(now, wanted)}
-    return [_sentence(field, sets) for field in list_strategy_changes(then, now)]
-
-
-def _sentence(field: FieldChange, sets: dict[str, str | None]) -> str:
-    was = f"{field.field} was {field.before or 'none'} then and is {field.after or 'none'} now."
-    return f"{was} This request sets {sets[field.field] or 'none'}." if field.field in sets else was
-
-
-def _on(enabled: Any) -> str:
-    return "on" if enabled else "off"
-
-
-def _is_strategy(document: Any) -> bool:
-    return isinstance(document, dict) and "parameters" in document
-
-
-def narrow_payload(change: Change, made_from: Any) -> Any:
-    """Narrows the payload to members that really change.
-
-    Applied after other users' changes, it leaves theirs.
-    """
-    if not isinstance(made_from, dict) or not isinstance(change.payload, dict):
-        return change.payload
-    return dict(_changed_members(change.payload, made_from))
-
-
-def _changed_members(payload: dict[str, Any], made_from: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in payload.items():
-        if key == "id" or key not in made_from or made_from[key] != value:
-            yield key, value
-
-
 # Scheduled changes of the same ------------------------------------------------------------------------------
 
 
@@ -238,7 +196,7 @@ def _meet(change: Change, other: Change) -> bool:
         return False
     subject, other_subject = (KINDS[each.action].find_subject(each.payload) for each in (change, other))
     return (
-        "archiveFeature" in (change.action, other.action)
+        any(KINDS[each.action].of_all for each in (change, other))
         or includes(subject, other_subject)
         or includes(other_subject, subject)
     )

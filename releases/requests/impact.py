@@ -263,7 +263,8 @@ def predict_breach(request: ChangeRequest) -> Definitions | None:
 def read_near(request: ChangeRequest, changes: Sequence[Change]) -> Definitions:
     """Reads everything that these changes touch in the request's environment, and the flags near it, as stored."""
     segments = set(list_named_segments(changes)) | list_planned_segments(request, changes)
-    parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
+    payloads = (change.payload for change in changes if isinstance(change.payload, dict))
+    parents = {payload["feature"] for payload in payloads if "feature" in payload}
     names = add_near(list_touched_flags(request, changes) | parents)
     return read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
 

@@ -3,7 +3,7 @@
 Reverts an applied request with a new request of the inverse changes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.approvals import access_request, check_author, check_state, list_proposal
 from releases.requests.approvers import check_may_approve, list_approvers
-from releases.requests.conflicts import name_request, narrow_payload
+from releases.requests.conflicts import name_request
 from releases.requests.impact import list_touched_flags
 from releases.requests.lines import Line, list_lines
 from releases.requests.propose import send_changes
@@ -363,9 +363,9 @@ def _find_inverse(request: ChangeRequest) -> Sequence[ProposedChange]:
     if changes is None:
         raise InvalidOperation(f"Change request {request.pk} has archived a flag. Revive it instead.")
     made = list(request.changes.all())
-    if any(change.action == "deleteSegment" for change in made):
-        raise InvalidOperation(f"Change request {request.pk} has deleted a segment. Create it again instead.")
-    inverse = [change for change in changes if change.feature] + _invert_segments(made)
+    if reason := next(filter(None, (KINDS[change.action].why_final for change in made)), ""):
+        raise InvalidOperation(f"Change request {request.pk} {reason}")
+    inverse = [change for change in changes if change.feature] + list(_invert_segments(made))
     if not inverse:
         plans = all(KINDS[change.action].is_later for change in made)
         what = "only release plans or safeguards. Change these again instead" if plans else "nothing"
@@ -373,15 +373,12 @@ def _find_inverse(request: ChangeRequest) -> Sequence[ProposedChange]:
     return inverse
 
 
-def _invert_segments(changes: Iterable[Change]) -> list[ProposedChange]:
+def _invert_segments(changes: Iterable[Change]) -> Iterator[ProposedChange]:
     """The earlier states of changed segments, whether a flag uses them or not."""
-    inverse = []
     for change in changes:
-        if change.action == "updateSegment":
-            changed = narrow_payload(change, change.made_from)
-            before = {key: change.made_from[key] for key in changed if key in change.made_from}
-            inverse += [ProposedChange("", "updateSegment", before)] if len(before) > 1 else []
-    return inverse
+        before = KINDS[change.action].invert(change.payload, change.made_from)
+        if before is not None:
+            yield ProposedChange("", change.action, before)
 
 
 def _read(request: ChangeRequest, moment: datetime) -> Definitions:

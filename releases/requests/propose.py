@@ -15,12 +15,12 @@ from flagadmin.core.errors import Conflict, InvalidOperation, NotFound, Validati
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from projects.models import Environment, Flag, ProjectEnvironment
-from releases.changes import KINDS, find_kind, includes
+from releases.changes import KINDS, find_kind, includes, narrow_payload
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.apply import try_changes
 from releases.requests.approvals import access_own_for_update, check_may_propose, lock_project
-from releases.requests.conflicts import explain_conflict, name_request, narrow_payload, read_now
+from releases.requests.conflicts import explain_conflict, name_request, read_now
 from releases.requests.details import (
     add_comment,
     change_event_document,
@@ -39,7 +39,6 @@ from releases.targets import StoredFlags
 State = ChangeRequest.State
 MAX_CHANGES = 250
 NOTHING_LEFT = "These changes leave everything as it is: there is nothing to request."
-OF_STRATEGIES = ("addStrategy", "updateStrategy", "deleteStrategy", "reorderStrategy")
 
 
 @transactional
@@ -63,7 +62,8 @@ def add_changes(
     check_may_propose(project_id, caller)
     lock_project(project_id)
     request = _draft_for_update(project_id, environment, caller)
-    replaced = request.changes.filter(feature__in=replaces_strategies, action__in=OF_STRATEGIES)
+    of_strategies = [action for action, kind in KINDS.items() if kind.of_strategies]
+    replaced = request.changes.filter(feature__in=replaces_strategies, action__in=of_strategies)
     _discard_changes(request, replaced, caller)
     _add_all(request, changes, caller)
     if not request.changes.exists():
@@ -145,7 +145,7 @@ def keep_change(project_id: str, request_id: int, change_id: int, *, caller: Cal
     request = access_own_for_update(project_id, request_id, caller)
     change = _find_change(request, change_id)
     before = change_event_document(change)
-    change.payload = narrow_payload(change, change.made_from)
+    change.payload = narrow_payload(change.payload, change.made_from)
     change.made_from = read_now(request, change)
     _save_edited(request, change, before, caller)
     return request
@@ -285,12 +285,11 @@ def _take_over(change: Change, proposed: ProposedChange, stored: StoredFlags | N
 
 
 def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
-    if KINDS[change.action].of_segment:
-        return change.action == "updateSegment" and not narrow_payload(change, change.made_from).keys() - {
-            "id"
-        }
+    kind = KINDS[change.action]
+    if kind.of_segment:
+        return kind.is_idle(change.payload, change.made_from)
     try:
-        return not KINDS[change.action].is_later and changes_nothing(request, change)
+        return not kind.is_later and changes_nothing(request, change)
     except ValidationError:
         return False  # trying it reports the problem
 

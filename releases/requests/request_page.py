@@ -18,22 +18,17 @@ from groups.console import Breadcrumbs, ConsolePage
 from groups.models import User
 from playground.pages.lines import explain_in
 from projects.console import api_path, project_url
-from projects.history.diff import format_variants
 from projects.models import Segment
 from projects.projects.environments import POLICY_PERMISSIONS
-from projects.strategies.rules import make_variants
-from projects.strategies.sentences import summarize_conditions, summarize_strategy
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
-from releases.plans.queries import ARCHIVE, CHANGE, OFF, ON, TouchedPlan, find_touched_plans
+from releases.plans.queries import TouchedPlan, find_touched_plans
 from releases.requests.approvals import OPEN, access_request, judge, list_proposal, may_edit
 from releases.requests.approvers import approver_group_names, list_approvers
 from releases.requests.conflicts import (
-    describe_conflict,
     find_conflicts,
     name_request,
-    narrow_payload,
     read_now,
     say_change,
 )
@@ -97,53 +92,22 @@ def _find_touched(request: ChangeRequest, flag: str, changes: Sequence[Change]) 
     if any(KINDS[change.action].is_later for change in changes):  # they are about the plan
         return iter(())
     last = changes[-1]
-    what = {"archiveFeature": ARCHIVE, "updateEnabled": ON}.get(last.action, CHANGE)
-    if what == ON and not last.payload["enabled"]:
-        what = OFF
+    what = KINDS[last.action].touches_plans(last.payload)
     return find_touched_plans([flag], request.environment_id, what)
 
 
 def view_change(
     request: ChangeRequest, change: Change, segments: dict[int, str], conflict: str
 ) -> ChangeView:
-    now, differences = change.made_from, None
+    kind, then, now, differences = KINDS[change.action], change.made_from, change.made_from, None
     if conflict:
         with suppress(NotFound):
             now = read_now(request, change)
-            differences = describe_conflict(change, now)
-    before, after = _sides(change, now, segments)
+            differences = kind.describe_conflict(change.payload, then, now)
+    before, after = kind.show(change.payload, then, now, segments)
     return ChangeView(
         change.pk, change.feature, say_change(request, change), conflict, before, after, differences
     )
-
-
-def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any]:
-    """The changed part now, and after the change; None if there is none."""
-    if change.action == "patchVariant":
-        return format_variants(now), format_variants(make_variants(change.payload["variants"], now))
-    if change.action == "updateSegment":
-        return _segment_sides(now, {**now, **change.payload})
-    if "Strategy" not in change.action or change.action == "reorderStrategy":
-        return None, None
-    stored = now if isinstance(now, dict) else None
-    before = summarize_strategy(stored, segments=segments) if stored else None
-    if change.action == "deleteStrategy":
-        return before, None
-    payload = narrow_payload(change, change.made_from)
-    wanted = (stored or {}) | {key: value for key, value in payload.items() if value is not None}
-    return before, summarize_strategy(wanted, segments=segments)
-
-
-def _segment_sides(now: Any, wanted: Any) -> tuple[str | None, str | None]:
-    """The differing parts: name, conditions or both. Lists all conditions, because the last one may differ."""
-    differing = [key for key in ("name", "constraints") if now[key] != wanted[key]]
-
-    def describe(segment: Any) -> str | None:
-        conditions = summarize_conditions(segment["constraints"], limit=len(segment["constraints"]))
-        parts = {"name": segment["name"], "constraints": str(conditions)}
-        return ": ".join(parts[key] for key in differing) or None
-
-    return describe(now), describe(wanted)
 
 
 State = ChangeRequest.State

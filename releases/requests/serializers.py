@@ -1,5 +1,7 @@
 """Bodies and records of change requests."""
 
+from django.utils.functional import lazy
+from django.utils.text import format_lazy
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, JsonValue, ListOf, Moment, Texts
@@ -12,7 +14,9 @@ class ChangeBody(Body):
     feature = serializers.CharField(
         max_length=255, required=False, default="", allow_blank=True, help_text="The flag; not for segments."
     )
-    action = serializers.CharField(max_length=40, help_text=f"One of {', '.join(KINDS)}.")
+    action = serializers.CharField(
+        max_length=40, help_text=format_lazy("One of {kinds}.", kinds=lazy(", ".join, str)(KINDS))
+    )
     payload = JsonValue(
         required=False,
         default=None,
