@@ -121,6 +121,8 @@ INTEGRATION_NAME = environment.text("FLAGADMIN_INTEGRATION_NAME", "flagadmin")
 AUDIT_LOG = environment.log_target("FLAGADMIN_AUDIT_LOG")
 # Days after which events about accounts and the like are removed; 0: never (integrations/audit_log.py).
 AUDIT_DAYS = environment.integer("FLAGADMIN_AUDIT_DAYS", 0)
+# Days for which former versions of flags and segments are kept; 0: for ever (projects/history/retention.py).
+VERSIONS_DAYS = environment.integer("FLAGADMIN_VERSIONS_DAYS", 0)
 
 # E-mail. Without a server, none is sent.
 _MAIL_SERVER = environment.mail_server("FLAGADMIN_SMTP_URL")

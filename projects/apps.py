@@ -24,6 +24,7 @@ class ProjectsConfig(AppConfig):
         background_tasks.run_on_startup(later("projects.tokens.start_up:create_init_tokens"))
         background_tasks.run_every(timedelta(minutes=10), later("projects.applications.cleanup:clean_usage"))
         background_tasks.run_every(timedelta(minutes=10), later("projects.history.definitions_at:fill_past"))
+        background_tasks.run_every(timedelta(hours=1), later("projects.history.retention:drop_versions"))
         background_tasks.run_every(
             timedelta(hours=1), later("projects.tokens.pending:announce_expiring_tokens")
         )

@@ -10,7 +10,7 @@ class ReleasesConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core import change_checks
-        from flagadmin.core.hook import later, provide
+        from flagadmin.core.hook import add, later, provide
         from flagadmin.core.server import background_tasks
 
         change_checks.register(later("releases.gate:guard"))
@@ -25,5 +25,6 @@ class ReleasesConfig(AppConfig):
             "projects.used_by.queries.find_segments_ahead": "releases.kept_names:find_segments_ahead",
         }.items():
             provide(hook, function)
+        add("projects.history.retention.needed", "releases.requests.queries:find_oldest_needed")
         for task in ("releases.schedules.due:apply_due", "releases.plans.due:look_at_due"):
             background_tasks.run_every(timedelta(seconds=1), later(task), everywhere=True)

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.core.management import call_command
-from django.db.models import Count, Max, Min, Subquery
+from django.db.models import Count, F, Max, Min, Subquery
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
@@ -123,7 +124,7 @@ def read_since() -> datetime:
 
 def fill_past() -> None:
     """Stores the versions from before the upgrade to 1.4.0, as the command does. One query if they are complete."""
-    if read_since() != BEGINNING:
+    if VersionsSince.objects.filter(since__gt=BEGINNING, since__lte=F("kept_since")).exists():
         call_command("backfill_versions", stdout=StringIO())
 
 
@@ -131,10 +132,14 @@ def explain_unknown(at: datetime, since: datetime) -> str:
     """Why a moment is unknown; "" if versions, which are complete since then, reach back to it."""
     if at >= since:
         return ""
+    earlier = (
+        f"Earlier ones are deleted after {settings.VERSIONS_DAYS} days (FLAGADMIN_VERSIONS_DAYS)"
+        if settings.VERSIONS_DAYS
+        else "Servers store earlier ones after an upgrade, as flagadmin backfill_versions does"
+    )
     return (
         f"the flags of {at:%d %B %Y, %H:%M:%S} UTC are unknown: their versions are stored from "
-        f"{since:%d %B %Y, %H:%M:%S} UTC on. Servers store earlier ones after an upgrade, as flagadmin "
-        "backfill_versions does"
+        f"{since:%d %B %Y, %H:%M:%S} UTC on. {earlier}"
     )
 
 

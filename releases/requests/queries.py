@@ -18,7 +18,8 @@ from flagadmin.core.http.responses import iso
 from groups.access import Caller, Permission
 from projects.models import ProjectEnvironment
 from releases.changes import KINDS
-from releases.models import Change, ChangeRequest, Review, Schedule
+from releases.models import Change, ChangeRequest, ReleasePlan, Review, Schedule
+from releases.plans.queries import UNFINISHED
 from releases.requests.approvals import find_strictest
 from releases.requests.approvers import may_approve
 from releases.requests.conflicts import find_conflict, find_conflicting, find_schedule_conflicts, say_change
@@ -346,3 +347,11 @@ def _review(review: Any, standing: Standing) -> Document:
 
 def _segment_name(payload: Any, made_from: Any) -> str:
     return str(payload.get("name") or (made_from or {}).get("name") or payload["id"])
+
+
+def find_oldest_needed() -> Iterator[datetime]:
+    """The beginnings of the oldest open request and the oldest unfinished plan. Two queries."""
+    requests = ChangeRequest.objects.exclude(state__in=CLOSED)
+    plans = ReleasePlan.objects.filter(state__in=UNFINISHED)
+    for rows in (requests, plans):
+        yield from rows.order_by("created_at").values_list("created_at", flat=True)[:1]

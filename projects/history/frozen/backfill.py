@@ -28,7 +28,7 @@ from projects.definitions import (
     read_definitions,
     read_segments,
 )
-from projects.history.definitions_at import Changed
+from projects.history.definitions_at import Changed, read_since
 from projects.history.frozen.rewind import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.models.versions import BEGINNING, VersionsSince
 from projects.strategies.fields import COLUMNS, to_row
@@ -148,7 +148,7 @@ def fill_chunk(size: int = CHUNK) -> int:
 
 def _fill(size: int) -> int:
     reach = VersionsSince.objects.select_for_update().first()
-    if reach is None or reach.since == BEGINNING:
+    if reach is None or reach.since == BEGINNING or reach.since > reach.kept_since:
         return 0
     (cutoff,) = fetch_row(_CUTOFF, [TYPES, reach.since, size])
     rows = fetch_rows(_EVENTS, [TYPES, cutoff, reach.since]) if cutoff else []
@@ -168,6 +168,7 @@ def compare_moments(random: Random, count: int) -> list[str]:
     """
     times = "SELECT min(created_at), max(created_at) FROM audit_auditevent WHERE type = ANY(%s)"
     first, last = fetch_row(times, [TYPES])
+    first = first and max(first, read_since())
     places = (
         "SELECT DISTINCT project_id, environment_id FROM projects_projectenvironmentversion ORDER BY 1, 2"
     )
