@@ -12,8 +12,7 @@ from flagadmin.core.change_options import changing, get_change_options, is_appli
 from flagadmin.core.errors import pluralize
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
-from projects.fingerprint import UNFORESEEN, explain_difference, list_segments
-from projects.models import Segment
+from projects.fingerprint import UNFORESEEN, list_segments
 from projects.projects.queries import needs_request
 from releases.derive import ProposedChange
 from releases.gate_refusal import NeedsChangeRequest, find_skipping, make_skip_event
@@ -22,7 +21,7 @@ from releases.plans.progress import APPLY, find_unmet
 from releases.plans.queries import FlagPath, find_following, find_preceding, get_flag_path, take_snapshot
 from releases.plans.steps import foresee_milestone, read_plan_state
 from releases.requests.lapses import count_approvals, explain_lapses
-from releases.requests.review import BEFORE_UPGRADE, find_causes_near
+from releases.requests.review import BEFORE_UPGRADE, explain_drift, find_causes_near
 
 AGAIN = "It needs another approval: a change request must start the milestone."
 ANOTHER_PACE = 'That needs the permission "Apply change requests", or a change request.'
@@ -81,12 +80,10 @@ def explain_moved(plan: ReleasePlan, milestone: Milestone) -> str:
         return f"{BEFORE_UPGRADE} {AGAIN}"
     then = approved["milestones"].get(milestone.pk, UNFORESEEN)
     now = foresee_milestone(read_plan_state(plan), flag_path.feature, take_snapshot(plan), milestone)
-    if then == now:
+    if not (sentences := explain_drift(then, now)):
         return ""
-    segments = list_segments(then, now)
-    since = datetime.fromisoformat(approved["at"])
+    segments, since = list_segments(then, now), datetime.fromisoformat(approved["at"])
     causes = find_causes_near(flag_path.project, flag_path.environment, [flag_path.feature], segments, since)
-    sentences = explain_difference(then, now, Segment.objects.names(segments))
     return " ".join([*sentences, *(cause.sentence for cause in causes), AGAIN])
 
 

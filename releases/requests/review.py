@@ -330,18 +330,19 @@ def find_moved(request: ChangeRequest, now: Fingerprint) -> list[str]:
     if now == UNFORESEEN:
         return []
     if approvals := [review.fingerprint for review in request.reviews.all() if review.approved]:
-        return next(filter(None, (_explain(approved, now) for approved in approvals)), [])
+        return next(filter(None, (explain_drift(approved, now) for approved in approvals)), [])
     sent = request.fingerprint
-    return [] if sent is None else _explain(*drop_switched(sent, now))
+    return [] if sent is None else explain_drift(*drop_switched(sent, now))
 
 
-def _explain(approved: Fingerprint | None, now: Fingerprint) -> list[str]:
+def explain_drift(approved: Fingerprint | None, now: Fingerprint) -> list[str]:
+    """Why the effect of a request, a schedule or a plan's step is not the approved one, in sentences; [] if it is."""
     if approved is None:
         return [BEFORE_UPGRADE]
-    if approved == UNFORESEEN:
-        return [NOT_FORESEEN]
     if approved == now:
         return []
+    if approved == UNFORESEEN:
+        return [NOT_FORESEEN]
     ids = list_segments(approved, now)
     return explain_difference(approved, now, Segment.objects.names(ids) if ids else None)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID, uuid5
 
 import orjson
@@ -20,7 +20,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.db.statements import execute, fetch_row, fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, run_with_retries
-from playground.engine.definitions import DependencyDefinition, FlagDefinition, SegmentDefinition
+from playground.engine.definitions import DependencyDefinition
 from projects.definitions import (
     Definitions,
     find_used_segments,
@@ -65,16 +65,7 @@ _ANYWHERE = [
 ]
 
 
-class Rewound(NamedTuple):
-    """The fields of ``definitions_at.Changed``."""
-
-    names: frozenset[str]
-    flags: list[FlagDefinition]
-    segments: dict[int, SegmentDefinition]
-    changed_segments: frozenset[int]
-
-
-def rewind_changed(projects: list[str], environment: str, at: datetime) -> Rewound:
+def rewind_changed(projects: list[str], environment: str, at: datetime) -> Changed:
     """Reads the changes. Seven statements, which need one transaction."""
     read = _read(projects, environment, at)
     existing = read.names - read.created
@@ -84,7 +75,7 @@ def rewind_changed(projects: list[str], environment: str, at: datetime) -> Rewou
     flags = back.active(projects)
     with connection.cursor() as cursor:
         stored = read_segments(cursor, find_used_segments(flags) - back.segments.keys())
-    return Rewound(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
+    return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +171,7 @@ def compare_moments(random: Random, count: int) -> list[str]:
             kept = read_definitions([project], environment, at=moment)
             rewound = rewind_changed([project], environment, moment)
             now = read_definitions([project], environment)
-        former = Changed(*rewound).applied(now)
+        former = rewound.applied(now)
         if _without_ids(kept) != _without_ids(former):
             different.append(f"{project} in {environment} at {moment.isoformat()}")
     return different

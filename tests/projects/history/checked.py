@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.definitions import Definitions, read_definitions
-from projects.history.definitions_at import Changed, flags_then, read_changed_since
+from projects.history.definitions_at import flags_then, read_changed_since
 from projects.history.frozen.backfill import fill_chunk, rewind_changed
 from projects.models import VERSIONS, OutsideChange, VersionsSince
 from projects.models.versions import BEGINNING, NEVER
@@ -30,9 +30,7 @@ def at(moment: datetime, project: str, environment: str) -> Definitions:
 
 def rewound(moment: datetime, project: str, environment: str) -> Definitions:
     """As ``at``, from audit events."""
-    return Changed(*rewind_changed([project], environment, moment)).applied(
-        read_definitions([project], environment)
-    )
+    return rewind_changed([project], environment, moment).applied(read_definitions([project], environment))
 
 
 def check_versions() -> None:
