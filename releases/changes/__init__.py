@@ -56,9 +56,12 @@ class Kind:
     """Why no request can revert it, after the request's name."""
     action = ""
     """Its name."""
+    act: Callable[..., Any]
 
     def apply(self, target: Target, payload: Payload, caller: Caller) -> Any:
-        raise NotImplementedError
+        """Calls `act` with the flag's path and the members of the payload, in their order."""
+        members = self.payload().fields if self.payload else ()
+        return self.act(target.path, *(payload[name] for name in members), caller=caller)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         """Changes the state as `apply` changes the database. Raises NotFound, ValidationError, Conflict."""

@@ -65,9 +65,7 @@ class AddPlan(Kind):
     payload, is_later = TemplateId, True
     words = "Add a release plan to {}"
     subject = "plan"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        add_plan(target.path, payload["templateId"], caller=caller)
+    act = staticmethod(add_plan)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         if any(plan.state in UNFINISHED for plan in state.plans(name)):
@@ -138,9 +136,7 @@ def _describe_milestone(milestone: Milestone) -> dict[str, Any]:
 class StartMilestone(OfPlan):
     payload = MilestoneId
     subject = "milestone"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        actions.start_milestone(target.path, payload["planId"], payload["milestoneId"], caller=caller)
+    act = staticmethod(actions.start_milestone)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)
@@ -162,9 +158,7 @@ class DeletePlan(OfPlan):
     words = "Remove the release plan of {}"
     subject = "milestone"
     draft_review = Kind.draft_review  # nothing follows
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        actions.remove_plan(target.path, payload["planId"], caller=caller)
+    act = staticmethod(actions.remove_plan)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)
@@ -237,9 +231,7 @@ class DeleteTransition(SetTransition):
 class ResumePlan(OfPlan):
     words = "Resume the release plan of {}"
     subject = "resume"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        actions.resume_plan(target.path, payload["planId"], caller=caller)
+    act = staticmethod(actions.resume_plan)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)

@@ -268,11 +268,8 @@ def _make_document(
             features.setdefault(change.feature, []).append(document)
     reviews = list(request.reviews.all())
     return {
-        "id": request.pk,
-        **({"title": request.title} if request.title else {}),
-        "environment": request.environment_id,
+        **_describe(request),
         "minApprovals": request.required_approvals,
-        "project": request.project_id,
         "features": [{"name": name, "changes": listed} for name, listed in features.items()],
         "segments": segments,
         "approvals": [_review(review, standing) for review in reviews if review.approved],
@@ -287,16 +284,9 @@ def _make_document(
             for comment in request.comments.all()
         ],
         "createdBy": {"username": request.author_name, "imageUrl": ""},
-        "createdAt": iso(request.created_at),
         "stateTimestamps": request.state_times,
-        "state": request.state,
         **({"impact": request.impact} if request.impact else {}),
         **({"moved": request.moved} if request.moved else {}),
-        **(
-            {"schedule": _schedule(request.schedule)}
-            if request.state == ChangeRequest.State.SCHEDULED
-            else {}
-        ),
     }
 
 
@@ -307,10 +297,7 @@ def found_document(request: ChangeRequest) -> Document:
     if request.author_id is not None:
         who["id"] = request.author_id
     return {
-        "id": request.pk,
-        **({"title": request.title} if request.title else {}),
-        "environment": request.environment_id,
-        "project": request.project_id,
+        **_describe(request),
         "features": list(dict.fromkeys(change.feature for change in changes if change.feature)),
         "segments": [
             _segment_name(change.payload, change.made_from)
@@ -318,14 +305,16 @@ def found_document(request: ChangeRequest) -> Document:
             if KINDS[change.action].of_segment
         ],
         "createdBy": who,
-        "createdAt": iso(request.created_at),
-        "state": request.state,
-        **(
-            {"schedule": _schedule(request.schedule)}
-            if request.state == ChangeRequest.State.SCHEDULED
-            else {}
-        ),
     }
+
+
+def _describe(request: ChangeRequest) -> Document:
+    document: Document = {"id": request.pk, **({"title": request.title} if request.title else {})}
+    document |= {"environment": request.environment_id, "project": request.project_id}
+    document |= {"createdAt": iso(request.created_at), "state": request.state}
+    if request.state == State.SCHEDULED:
+        document["schedule"] = _schedule(request.schedule)
+    return document
 
 
 def _schedule(schedule: Schedule) -> Document:

@@ -8,7 +8,6 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body
-from groups.access import Caller
 from releases.changes import Kind, Payload, register
 from releases.models import Safeguard
 from releases.plans.changes import OfPlan, PlanId
@@ -55,9 +54,7 @@ class SetSafeguard(_OfSafeguard):
     payload = SafeguardPayload
     may_be_breached = True
     words = "Change a safeguard of {}"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        set_safeguard(target.path, payload["planId"], payload["safeguard"], caller=caller)
+    act = staticmethod(set_safeguard)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)
@@ -77,11 +74,9 @@ class SetSafeguard(_OfSafeguard):
 @register("deleteSafeguard")
 class RemoveSafeguard(_OfSafeguard):
     payload = SafeguardId
+    act = staticmethod(remove_safeguard)
     words = "Remove a safeguard of {}"
     subject = "safeguard {safeguardId}"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        remove_safeguard(target.path, payload["planId"], payload["safeguardId"], caller=caller)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         plan = find_plan_ahead(state, name, payload)
@@ -103,9 +98,7 @@ class SetFlagSafeguard(_OfFlagSafeguard):
     payload = FlagSafeguardPayload
     may_be_breached = True
     words = "Have a safeguard turn {} off"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        set_flag_safeguard(target.path, payload["safeguard"], caller=caller)
+    act = staticmethod(set_flag_safeguard)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         safeguards = _put_in(state.safeguards(name), Safeguard(), payload["safeguard"], name)
@@ -119,11 +112,9 @@ class SetFlagSafeguard(_OfFlagSafeguard):
 @register("deleteFeatureEnvSafeguard")
 class RemoveFlagSafeguard(_OfFlagSafeguard):
     payload = FlagSafeguardId
+    act = staticmethod(remove_flag_safeguard)
     words = "Remove a safeguard of {}"
     subject = "safeguard {safeguardId}"
-
-    def apply(self, target: Target, payload: Payload, caller: Caller) -> None:
-        remove_flag_safeguard(target.path, payload["safeguardId"], caller=caller)
 
     def draft(self, state: Predicted, name: str, payload: Payload) -> None:
         safeguards, key = state.safeguards(name), payload["safeguardId"]
