@@ -25,6 +25,7 @@ from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.models.flags import Flag
 from projects.models.projects import Environment, Project, SharedQuerySet
 from projects.revision import OF_FLAG, OF_SEGMENT, OF_STRATEGY, make_revision_triggers
+from projects.states.document import SegmentState
 from projects.strategies.fields import COLUMNS
 
 
@@ -186,17 +187,17 @@ class Segment(models.Model):
     def definition(self) -> SegmentDefinition:
         return {"id": self.pk, "name": self.name, "constraints": self.constraints}
 
-    def document(self) -> Document:
+    def document(self) -> SegmentState:
         """For API responses and audit events."""
-        document = {
-            "id": self.pk,
-            "name": self.name,
+        document: SegmentState = {
+            **self.definition,
             "description": self.description,
-            "constraints": self.constraints,
             "createdBy": self.created_by,
             "createdAt": iso(self.created_at),
         }
-        return document | ({"project": self.project_id} if self.project_id else {})
+        if self.project_id:
+            document["project"] = self.project_id
+        return document
 
 
 _PURPOSE = "list source"

@@ -84,7 +84,7 @@ class SubjectRevert:
     event: AuditEvent
     name: str
     before: Any
-    now: Document | None = None
+    now: Mapping[str, Any] | None = None
     problems: list[Problem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -282,7 +282,7 @@ _PERMISSIONS = {
 }
 
 
-def _read_stored(event: AuditEvent, caller: Caller) -> Document | None:
+def _read_stored(event: AuditEvent, caller: Caller) -> Mapping[str, Any] | None:
     after: Mapping[str, Any] = event.after or {}
     if event.type == E.SEGMENT_UPDATED:
         segment = Segment.objects.readable_by(caller).filter(pk=after["id"]).first()

@@ -90,12 +90,12 @@ def update_segment(
         check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, target)
         check_project(caller, target)
     segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT, target=target)
-    before, old_project = segment.document(), segment.project_id
-    check_expected(expected, before)
+    stored, old_project = segment.document(), segment.project_id
+    check_expected(expected, stored)
     for key, value in changes.items():
         setattr(segment, key, value)
     check_update(segment, old_project, caller=caller)
-    before, after = change_documents(before, segment.document())
+    before, after = change_documents(stored, segment.document())
     event = _make_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after)
     if before != after:
         foresee(

@@ -1,5 +1,6 @@
 """/api/admin/segments: named lists of constraints that strategies share."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -117,7 +118,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         else:
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
-    def get_current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> Mapping[str, Any]:
         if self.action == "source":
             return source_task.source_document(source_task.find_source(self.segment.pk))
         return self.segment.document()

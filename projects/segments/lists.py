@@ -205,7 +205,7 @@ def is_cut(document: Mapping[str, Any]) -> bool:
     return any(COUNT in constraint for constraint in document["constraints"])
 
 
-def change_documents(before: Document, after: Document) -> tuple[Document, Document]:
+def change_documents(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Document, Document]:
     """The documents of a change. If a list is long, the one after the change names what was added and removed."""
     cut_before, cut_after = cut_lists(before), cut_lists(after)
     if is_cut(cut_before) or is_cut(cut_after):

@@ -22,6 +22,7 @@ from projects.models import Environment, Project, Segment
 from projects.reverts.change_plan import tell_done
 from projects.segments import actions
 from projects.segments.lists import may_be_list
+from projects.states import SegmentState
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -92,7 +93,7 @@ class SegmentForm(SubmitPage):
     template_name = "segments/segment.html"
     restores = True
     passes = (NotFound,)
-    stored: dict[str, Any] = {"constraints": ()}  # the segment before editing
+    stored: Any = {"constraints": ()}  # the segment before editing
     button = "Create segment"
     title = "New segment"
     parents = (SEGMENTS,)
@@ -219,7 +220,7 @@ class OfSegment(EditConflictMixin, DraftingPage):
     """Base class of the pages that change a stored segment. ``stored`` is its document."""
 
     segment: Segment
-    stored: dict[str, Any]
+    stored: SegmentState
 
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
@@ -234,7 +235,7 @@ class OfSegment(EditConflictMixin, DraftingPage):
         events = readable_events(self.caller)
         return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
 
-    def get_current_document(self) -> dict[str, Any]:
+    def get_current_document(self) -> SegmentState:
         return self.stored
 
     def sentences_now(self) -> list[Summary | str]:

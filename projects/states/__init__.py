@@ -13,6 +13,7 @@ from projects.states.document import (
     EnvironmentState,
     FlagState,
     Part,
+    SegmentState,
     by_environment,
     change_strategy,
     get_content,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from playground.engine.definitions import (
     DependencyDefinition,
+    SegmentDefinition,
     StrategyDefinition,
     VariantDefinition,
 )
@@ -44,6 +45,15 @@ class FlagState(TypedDict):
     impressionData: bool
     dependencies: list[DependencyDefinition]
     environments: list[NamedEnvironmentState]
+
+
+class SegmentState(SegmentDefinition):
+    """A segment as in its API and audit events. ``project`` is missing in one of all projects."""
+
+    description: str | None
+    createdBy: Any
+    createdAt: str
+    project: NotRequired[str]
 
 
 DETAIL_MEMBERS = ("description", "type", "owner", "stale", "impressionData")

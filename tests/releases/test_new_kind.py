@@ -51,7 +51,7 @@ class Paint(Kind):
 
 @pytest.fixture(autouse=True)
 def _paint(monkeypatch: pytest.MonkeyPatch, cart: Any) -> None:
-    monkeypatch.setitem(KINDS, "paintFlag", Paint())  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "paintFlag", Paint())
 
 
 def paint(color: str) -> dict[str, Any]:
