@@ -31,16 +31,9 @@ from projects.flags.dependencies.actions import FlagState, ProposedDependency, d
 from projects.history.changes import change_of
 from projects.history.queries import readable_events
 from projects.models import Flag, FlagEnvironment
+from projects.states import IN_ENVIRONMENT
 from projects.strategies.known_names import load_known_names
 
-PROMOTION_PERMISSIONS = (
-    Permission.CREATE_FEATURE_STRATEGY,
-    Permission.UPDATE_FEATURE_STRATEGY,
-    Permission.DELETE_FEATURE_STRATEGY,
-    Permission.UPDATE_FEATURE_ENVIRONMENT,
-    Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
-)
-"""The permissions that undoing a promotion may need: `change_permissions`."""
 _CHANGED_IN_OTHER_ENVIRONMENTS = """
 SELECT f.name FROM projects_flag f
  WHERE f.id = ANY(%(flags)s)
@@ -106,7 +99,7 @@ def check_may_undo(run: ImportRun, *, caller: Caller) -> None:
 
     Raises NoAccess, Conflict.
     """
-    needed = PROMOTION_PERMISSIONS if run.promoted_from else [Permission.UPDATE_FEATURE]
+    needed = IN_ENVIRONMENT if run.promoted_from else [Permission.UPDATE_FEATURE]
     caller.check_any(needed, project=run.project, environment=run.environment)
     _check_state(run)
 

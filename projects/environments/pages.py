@@ -40,6 +40,7 @@ from projects.history.queries import readable_events
 from projects.models import Environment, Project, ProjectEnvironment, Segment
 from projects.projects.head import make_project_head
 from projects.projects.queries import list_environment_summaries, make_environment_document
+from projects.states import IN_ENVIRONMENT
 
 TYPES = ("development", "test", "preproduction", "production")
 ENVIRONMENTS = ("Environments", reverse_lazy("environments"))
@@ -209,16 +210,6 @@ class DeleteEnvironment(ConfirmPage):
         return f"Deleted environment {name}.", reverse("environments")
 
 
-PROMOTE_PERMISSIONS = (
-    Permission.CREATE_FEATURE_STRATEGY,
-    Permission.UPDATE_FEATURE_STRATEGY,
-    Permission.DELETE_FEATURE_STRATEGY,
-    Permission.UPDATE_FEATURE_ENVIRONMENT,
-    Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
-)
-"""A promotion needs the permissions of its changes."""
-
-
 class ComparePage(InProjectPage, ListPage):
     template_name = "environments/compare.html"
     title = "Environments"
@@ -292,7 +283,7 @@ class ComparePage(InProjectPage, ListPage):
         return (
             self.environments[0] != self.environments[1]
             and self.project.archived_at is None
-            and any(self.caller.can(permission, **scope) for permission in PROMOTE_PERMISSIONS)
+            and any(self.caller.can(permission, **scope) for permission in IN_ENVIRONMENT)
         )
 
     def matching(self, listing: Listing[ComparedFlag]) -> str:

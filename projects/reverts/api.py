@@ -32,7 +32,7 @@ from projects.reverts.environment_plan import (
     plan_environment,
     plan_revert,
 )
-from projects.reverts.parts import IN_ENVIRONMENT, PERMISSIONS, may_revert
+from projects.reverts.parts import PERMISSIONS, may_revert
 from projects.reverts.serializers import (
     AT,
     EVENT,
@@ -49,6 +49,7 @@ from projects.reverts.serializers import (
     make_part_records,
     make_set_back_record,
 )
+from projects.states import IN_ENVIRONMENT
 
 TO_EVENT = OpenApiExample("To the version after an event", {"event": 4711}, request_only=True)
 IN_ONE = OpenApiExample(

@@ -33,8 +33,8 @@ from projects.history.diff import DEPENDENCIES, ENVIRONMENT, FlagPart, find_diff
 from projects.history.queries import readable_events
 from projects.history.timeline import PRESENT, Timeline, list_changed, read_timeline
 from projects.models import Flag, Project, ProjectEnvironment
-from projects.reverts.parts import IN_ENVIRONMENT, PlannedPart, format_moment, plan_parts, restore_parts
-from projects.states import NOTHING, FlagState, by_environment
+from projects.reverts.parts import PlannedPart, format_moment, plan_parts, restore_parts
+from projects.states import IN_ENVIRONMENT, NOTHING, FlagState, by_environment
 
 MAX_FLAGS = 200
 """More flags are not set back at once."""

@@ -23,17 +23,17 @@ from projects.history.field_changes import FieldChange, list_part_changes
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.project_scope import hold_segments
 from projects.rules import Limits
-from projects.states import FlagState, by_environment, changes_there, permissions, with_environments
+from projects.states import (
+    IN_ENVIRONMENT,
+    FlagState,
+    by_environment,
+    changes_there,
+    permissions,
+    with_environments,
+)
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
 
-IN_ENVIRONMENT = (
-    Permission.UPDATE_FEATURE_ENVIRONMENT,
-    Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
-    Permission.CREATE_FEATURE_STRATEGY,
-    Permission.UPDATE_FEATURE_STRATEGY,
-    Permission.DELETE_FEATURE_STRATEGY,
-)
 PERMISSIONS = (Permission.UPDATE_FEATURE, Permission.UPDATE_FEATURE_DEPENDENCY, *IN_ENVIRONMENT)
 """A revert needs the permissions for its changes."""
 

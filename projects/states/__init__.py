@@ -27,6 +27,7 @@ from projects.states.document import (
     with_strategies,
 )
 from projects.states.language import (
+    IN_ENVIRONMENT,
     PERMISSIONS,
     apply,
     apply_there,

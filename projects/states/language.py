@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from groups.permissions import Permission
+from groups.permissions import Permission, Scope
 from playground.engine.definitions import DependencyDefinition, StrategyDefinition
 from projects.states.document import (
     DETAIL_MEMBERS,
@@ -36,6 +36,10 @@ PERMISSIONS = {
     "archiveFeature": Permission.DELETE_FEATURE,
 }
 """The permission for each action, in its environment if it has one."""
+IN_ENVIRONMENT = tuple(
+    needed for needed in dict.fromkeys(PERMISSIONS.values()) if needed.scope is Scope.ENVIRONMENT
+)
+"""Those of the changes of a flag in one environment. Each change needs its own."""
 _WORDS = {
     "enabled": "whether it is on",
     "impressionData": "impression data",
