@@ -67,10 +67,6 @@ USER_IDS = Parameter("userIds", "User IDs", input="list")
 IPS = Parameter("IPs", "Addresses and networks", type="list", description="Addresses and networks (CIDR).")
 HOST_NAMES = Parameter("hostNames", "Host names", type="list", description="Host names.", required=False)
 
-PARAMETERS = {
-    parameter.name: parameter
-    for parameter in (ROLLOUT, PERCENTAGE, STICKINESS, GROUP_ID, USER_IDS, IPS, HOST_NAMES)
-}
 PERCENTAGES = (ROLLOUT.name, PERCENTAGE.name)
 """The parameter's names in different types."""
 _USE = "use a whole number from 0 to 100"
@@ -193,3 +189,8 @@ STRATEGY_TYPES = {
         ),
     )
 }
+
+
+def find_parameters() -> dict[str, Parameter]:
+    """The parameters of all types, by name."""
+    return {parameter.name: parameter for kind in STRATEGY_TYPES.values() for parameter in kind.parameters}

@@ -19,7 +19,7 @@ from flagadmin.core.errors import ValidationError, clip, join_words, pluralize
 from groups.access import Caller
 from groups.models import RolePermission
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
-from playground.engine.strategy_types import GROUP_ID, PARAMETERS
+from playground.engine.strategy_types import GROUP_ID, find_parameters
 from projects.deletion.kept_names import ENVIRONMENT, list_users
 from projects.environments.comparison import KINDS, Configuration, Pair, find_differences, read_configurations
 from projects.flags.lists.conditions import text_query
@@ -34,7 +34,7 @@ MAX_VARIANTS = 8
 MAX_WORDS = 400
 """Longer sentences are marked as a whole."""
 NO_STRATEGIES = "No strategies."
-_IN_SENTENCES = {parameter.name for parameter in PARAMETERS.values()} - {GROUP_ID.name}
+_IN_SENTENCES = {*find_parameters()} - {GROUP_ID.name}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from flagadmin.core.http.fields import is_id
 from flagadmin.core.http.json_bodies import parse_json
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.literals import mapping_of
-from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES, read_percentage
+from playground.engine.strategy_types import PERCENTAGES, STRATEGY_TYPES, find_parameters, read_percentage
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
@@ -199,8 +199,8 @@ def list_parameter_kinds(name: str) -> list[tuple[str, str]]:
     kinds = [(item["name"], item["type"]) for item in defined]
     if not kinds and name in STRATEGY_TYPES:
         kinds = [(parameter.name, "string") for parameter in STRATEGY_TYPES[name].parameters]
-    inputs = {parameter.name: parameter.input for parameter in PARAMETERS.values()}
-    return [(parameter, inputs.get(parameter) or kind) for parameter, kind in kinds]
+    known = find_parameters()
+    return [(each, (known[each].input if each in known else "") or kind) for each, kind in kinds]
 
 
 def make_strategy_inputs(
@@ -286,10 +286,10 @@ def _make_parameter_inputs(
     *,
     is_new: bool,
 ) -> list[Parameter]:
-    parameters = []
+    parameters, described = [], find_parameters()
     for name, kind in list_parameter_kinds(document["name"]):
         value, saved = str(document["parameters"].get(name, "")), str(stored.get(name, ""))
-        known = PARAMETERS.get(name)
+        known = described.get(name)
         reference_of_value = (
             reference(value) if value == saved and is_long([value]) and name != opened else ""
         )

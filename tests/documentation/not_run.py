@@ -90,6 +90,7 @@ GUIDES = {
 
 ELSEWHERE = {
     ("docs/engine.md", '"STR_EQUALS": Operator('): "tests/projects/strategies/test_new_operator.py",
+    ("docs/engine.md", "StrategyType("): "tests/projects/strategies/test_new_strategy_type.py",
     (
         "docs/contributing.md",
         '"""Posts the sentence of an event to a pager."""',
