@@ -25,8 +25,8 @@ class PermissionRecord(serializers.Serializer):
         help_text="A number for clients that want one; a permission is named by name."
     )
     name = serializers.CharField()
-    displayName = serializers.CharField()
-    type = serializers.CharField(help_text="root, project or environment.")
+    displayName = serializers.CharField(source="display")
+    type = serializers.CharField(source="scope", help_text="root, project or environment.")
 
 
 class RolePermissionRecord(PermissionRecord):
@@ -35,20 +35,11 @@ class RolePermissionRecord(PermissionRecord):
     environment = serializers.CharField(required=False)
 
 
-def make_permission_record(permission: Permission) -> dict[str, Any]:
-    return {
-        "id": permission.id,
-        "name": permission.value,
-        "displayName": permission.display,
-        "type": permission.scope.value,
-    }
-
-
 def list_permission_records(role: Role) -> list[dict[str, Any]]:
     """The role's permissions, sorted by name and environment."""
     rows = role.permissions.order_by("permission", "environment_id")
     return [
-        make_permission_record(Permission[row.permission])
+        PermissionRecord(Permission[row.permission]).data
         | ({"environment": row.environment_id} if row.environment_id else {})
         for row in rows
         if row.permission in Permission.__members__
@@ -228,7 +219,7 @@ class PermissionViewSet(ViewSet):
         """List every permission by the scope it is held in."""
         by_scope = defaultdict(list)
         for permission in Permission:
-            by_scope[permission.scope].append(make_permission_record(permission))
+            by_scope[permission.scope].append(PermissionRecord(permission).data)
         environments = [
             {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in read_environment_names()
         ]

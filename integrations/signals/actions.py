@@ -313,12 +313,3 @@ def select_visible_results(source: SignalSource, signals: Iterable[Signal], call
                 )
             ]
     return signals
-
-
-def make_signal_document(signal: Signal) -> Document:
-    return {
-        "id": signal.pk,
-        "receivedAt": iso(signal.received_at),
-        "body": signal.body,
-        "results": signal.results,
-    }

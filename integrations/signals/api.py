@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, MapOf, path_id
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, MapOf, Time, path_id
 from flagadmin.core.http.request_bodies import FreedBodies
 from groups.authentication import ApiRequest, read_credential
 from groups.viewsets import Permission, ViewSet
@@ -24,7 +24,6 @@ from integrations.signals.actions import (
     find_visible_source,
     list_sources,
     make_rule_document,
-    make_signal_document,
     make_source_document,
     select_visible_results,
 )
@@ -125,7 +124,7 @@ class ReceivedRecord(serializers.Serializer):
 
 class SignalRecord(serializers.Serializer):
     id = serializers.IntegerField()
-    receivedAt = serializers.DateTimeField()
+    receivedAt = Time(source="received_at")
     body = serializers.JSONField()
     results = ResultRecord(many=True)
 
@@ -227,7 +226,7 @@ class SignalSourceViewSet(ETagMixin, ViewSet):
     def received(self, request: ApiRequest, source_id: str) -> Response:
         """List the last 100 signals of a source, newest first, and what rules did. They are kept for 30 days."""
         signals = select_visible_results(self.source, self.source.signals.all()[:MAX_LISTED], self.caller)
-        return Response({"signals": [make_signal_document(signal) for signal in signals]})
+        return Response({"signals": SignalRecord(signals, many=True).data})
 
 
 class SignalRuleViewSet(ETagMixin, ViewSet):

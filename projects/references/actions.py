@@ -14,7 +14,6 @@ from urllib.parse import quote, urlsplit
 
 from flagadmin.core.audit.record import Event, EventType, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.document import Document
 from flagadmin.core.errors import NoAccess, Problem, ValidationError, check_problems
 from groups.access import Caller, Permission
 from projects.models import CodeReference, CodeReport, Flag, FlagQuerySet, Project
@@ -83,7 +82,7 @@ def _access_report_for_update(repository: str) -> CodeReport:
 class Place:
     path: str
     line: int
-    url: str
+    url: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +108,15 @@ def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
     return references
 
 
-def _make_url(report: CodeReport, path: str, line: int) -> str:
+def _make_url(report: CodeReport, path: str, line: int) -> str | None:
     """Quotes paths and revisions, because they are data and must stay part of the URL."""
     if not report.link:
-        return ""
+        return None
     values = {"path": quote(path), "line": str(line), "revision": quote(report.revision, safe="")}
     url = report.link
     for name, value in values.items():
         url = url.replace(f"{{{name}}}", value)
     return url
-
-
-def make_reference_documents(references: Sequence[InRepository]) -> list[Document]:
-    return [
-        {
-            "repository": each.report.repository,
-            "revision": each.report.revision,
-            "count": each.count,
-            "places": [
-                {"path": place.path, "line": place.line, "url": place.url or None} for place in each.places
-            ],
-        }
-        for each in references
-    ]
 
 
 MAX_REPORTS = 1_000

@@ -16,7 +16,6 @@ from projects.references.actions import (
     MAX_PATH,
     check_may_report,
     find_reportable_flags,
-    make_reference_documents,
     read_references,
     report_references,
 )
@@ -71,8 +70,8 @@ class PlaceRecord(serializers.Serializer[Any]):
 
 
 class ReferenceRecord(serializers.Serializer[Any]):
-    repository = serializers.CharField()
-    revision = serializers.CharField()
+    repository = serializers.CharField(source="report.repository")
+    revision = serializers.CharField(source="report.revision")
     count = serializers.IntegerField(help_text="Of all places.")
     places = PlaceRecord(many=True, help_text="The first ones.")
 
@@ -132,4 +131,4 @@ class FlagReferenceViewSet(OnFlagViewSet):
     @extend_schema(operation_id="getFeatureReferences", responses={200: ReferenceRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List where the flag is in code. The flag may be archived."""
-        return Response(make_reference_documents(read_references([self.flag.pk])[self.flag.pk]))
+        return Response(ReferenceRecord(read_references([self.flag.pk])[self.flag.pk], many=True).data)

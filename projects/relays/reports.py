@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any
 
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
@@ -13,7 +12,6 @@ from django.utils.timesince import timesince
 from prometheus_client import Gauge
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.http.responses import iso
 from flagadmin.core.metrics import process_name
 from projects.models import Relay
 
@@ -95,20 +93,3 @@ def count_states(relays: Iterable[Relay], now: datetime) -> Mapping[State, int]:
     for relay in relays:
         counts[find_state(relay, now)] += 1
     return counts
-
-
-def make_relay_document(relay: Relay, now: datetime) -> dict[str, Any]:
-    return {
-        "id": relay.identifier,
-        "region": relay.region,
-        "state": find_state(relay, now),
-        "description": describe_state(relay, now),
-        "version": relay.version,
-        "startedAt": iso(relay.started_at),
-        "lastReportAt": iso(relay.heard_at),
-        "flagsReadAt": iso(relay.flags_read_at),
-        "tokens": relay.tokens,
-        "clients": relay.clients,
-        "streams": relay.streams,
-        "batchesWaiting": relay.batches_waiting,
-    }

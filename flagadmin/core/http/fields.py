@@ -23,6 +23,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.http.responses import iso
 
 MAX_NAME_LENGTH = 255  # characters
 MAX_TEXT_LENGTH = 10_000
@@ -78,6 +79,13 @@ class Body(serializers.Serializer):
         field.allow_null = allow_null
         field._kwargs["allow_null"] = allow_null  # type: ignore[attr-defined]
         return field
+
+
+class Time(serializers.DateTimeField):
+    """A time in an answer, as ``iso`` writes it."""
+
+    def to_representation(self, value: datetime) -> str:
+        return iso(value)
 
 
 class Moment(serializers.DateTimeField):
