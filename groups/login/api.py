@@ -35,7 +35,6 @@ from groups.people.serializers import (
     PasswordBody,
     RoleRecord,
     make_account_record,
-    make_role_record,
 )
 from groups.second_factor.actions import check_code, record_wrong_code
 from groups.sessions.store import read_sessions
@@ -143,7 +142,7 @@ class ValidateLinkView(OpenView):
         token = request.query_params.get("token", "")
         with refusing_links():
             user = find_invited_user(token)
-        role = make_role_record(user.root_role) if user.root_role else None
+        role = RoleRecord(user.root_role).data if user.root_role else None
         return Response(
             {
                 "id": user.pk,

@@ -35,6 +35,7 @@ from groups.people.personal_tokens import (
     confirm_account,
     create_personal_token,
     delete_personal_token,
+    list_custodies,
     read_personal_tokens,
     read_tokens_by_user,
 )
@@ -44,6 +45,7 @@ from groups.people.serializers import (
     AdminCount,
     Candidates,
     CreatedPersonRecord,
+    CustodyRecord,
     NamedAccount,
     PasswordBody,
     PeopleList,
@@ -55,15 +57,13 @@ from groups.people.serializers import (
     PersonUpdateBody,
     ResetPasswordBody,
     ResetPasswordRecord,
+    RoleRecord,
     ServiceAccountBody,
     ServiceAccountList,
     ServiceAccountRecord,
     ServiceAccountUpdateBody,
     make_account_record,
     make_candidate_record,
-    make_custody_records,
-    make_personal_token_record,
-    make_role_record,
     make_service_account_record,
 )
 from groups.permissions import BuiltIn, Permission
@@ -136,7 +136,7 @@ class UserViewSet(ETagMixin, ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List all users and the available root roles."""
         people = read_accounts(self.caller, is_service=False)
-        roles = [make_role_record(role) for role in Role.objects.root()]
+        roles = RoleRecord(Role.objects.root(), many=True).data
         users = [make_account_record(user) | {"inviteLink": ""} for user in people]
         return Response({"users": users, "rootRoles": roles})
 
@@ -200,7 +200,8 @@ class UserViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getUser", responses=PersonRecord)
     def retrieve(self, request: ApiRequest, user_id: str) -> Response:
         """Get a user."""
-        return Response(make_account_record(self.user) | {"unconfirmed": make_custody_records(self.user)})
+        custodies = CustodyRecord(list_custodies(self.user), many=True).data
+        return Response(make_account_record(self.user) | {"unconfirmed": custodies})
 
     @extend_schema(operation_id="updateUser", request=PersonUpdateBody, responses=AccountRecord)
     def update(self, request: ApiRequest, user_id: str) -> Response:
@@ -300,7 +301,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
         """List all service accounts and the available root roles."""
         accounts = read_accounts(self.caller, is_service=True)
         tokens = read_tokens_by_user(accounts)
-        roles = [make_role_record(role) for role in Role.objects.root()]
+        roles = RoleRecord(Role.objects.root(), many=True).data
         records = [make_service_account_record(user, tokens.get(user.pk, ())) for user in accounts]
         return Response({"serviceAccounts": records, "rootRoles": roles})
 
@@ -368,7 +369,7 @@ class ServiceAccountTokenViewSet(ViewSet):
     def list(self, request: ApiRequest, account_id: str) -> Response:
         """List the tokens of a service account, without their secrets."""
         tokens = read_personal_tokens(self.account)
-        return Response({"pats": [make_personal_token_record(token) for token in tokens]})
+        return Response({"pats": PersonalToken(tokens, many=True).data})
 
     @extend_schema(
         operation_id="createServiceAccountToken",
@@ -379,7 +380,7 @@ class ServiceAccountTokenViewSet(ViewSet):
         """Create a token that acts as the service account. Only this response contains its secret."""
         data = self.validated(PersonalTokenBody)
         token, secret = create_personal_token(self.account, **data, caller=self.caller)
-        return Response(make_personal_token_record(token, secret), status=201)
+        return Response({**PersonalToken(token).data, "secret": secret}, status=201)
 
     @extend_schema(operation_id="deleteServiceAccountToken", responses={200: None})
     def destroy(self, request: ApiRequest, account_id: str, token_id: str) -> Response:

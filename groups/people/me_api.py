@@ -27,8 +27,6 @@ from groups.people.serializers import (
     PersonalTokenList,
     RoleRecord,
     make_account_record,
-    make_personal_token_record,
-    make_role_record,
 )
 from groups.roles.holders import read_roles
 from groups.viewsets import ApiRequest, Caller, Permission, ViewSet
@@ -137,7 +135,7 @@ class MeViewSet(ViewSet):
         user = self.person()
         role = user.root_role
         profile = {
-            "rootRole": make_role_record(role) if role else None,
+            "rootRole": RoleRecord(role).data if role else None,
             "projects": sorted(self.caller.rights.projects),
             "subscriptions": [],
             "features": [],
@@ -153,7 +151,9 @@ class MeViewSet(ViewSet):
     def roles(self, request: ApiRequest) -> Response:
         """List the caller's roles, held directly or through a group. `project` is null for a root role."""
         roles = read_roles(self.person(), project=request.query_params.get("projectId"))
-        return Response({"version": 1, "roles": [make_role_record(role, project) for role, project in roles]})
+        return Response(
+            {"version": 1, "roles": [RoleRecord(role).data | {"project": project} for role, project in roles]}
+        )
 
     def person(self) -> User:
         """Raises NotFound for an admin token, as the reference server does."""
@@ -193,7 +193,7 @@ class PersonalTokenViewSet(ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List the caller's own tokens, without their secrets."""
         tokens = personal_tokens.read_personal_tokens(self.user)
-        return Response({"pats": [make_personal_token_record(token) for token in tokens]})
+        return Response({"pats": PersonalToken(tokens, many=True).data})
 
     @extend_schema(
         operation_id="createPat",
@@ -205,7 +205,7 @@ class PersonalTokenViewSet(ViewSet):
         """Create a token with the caller's own permissions. Only this response contains its secret."""
         data = self.validated(PersonalTokenBody)
         token, secret = personal_tokens.create_personal_token(self.user, **data, caller=self.caller)
-        return Response(make_personal_token_record(token, secret), status=201)
+        return Response({**PersonalToken(token).data, "secret": secret}, status=201)
 
     @extend_schema(operation_id="deletePat", responses={200: None})
     def destroy(self, request: ApiRequest, token_id: str) -> Response:

@@ -6,10 +6,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, Texts, Time
 from flagadmin.core.http.responses import iso
-from groups.models import ApiToken, Custody, Role, User
-from groups.people.personal_tokens import list_custodies
+from groups.models import ApiToken, Custody, User
 
 
 @extend_schema_field(
@@ -90,7 +89,9 @@ class RoleRecord(serializers.Serializer):
     name = serializers.CharField()
     description = serializers.CharField()
     project = serializers.CharField(
-        allow_null=True, help_text="Where the role is held, in lists of one's own roles. Otherwise null."
+        default=None,
+        allow_null=True,
+        help_text="Where the role is held, in lists of one's own roles. Otherwise null.",
     )
 
 
@@ -119,10 +120,10 @@ class AccountRecord(NamedAccount):
 
 
 class CustodyRecord(serializers.Serializer):
-    by = serializers.CharField(help_text="User name.")
+    by = serializers.CharField(source="keeper.username", help_text="User name.")
     how = serializers.ChoiceField(Custody.How.values)
-    since = serializers.DateTimeField()
-    until = serializers.DateTimeField(allow_null=True)
+    since = Time()
+    until = Time(allow_null=True)
 
 
 class PersonRecord(AccountRecord):
@@ -146,11 +147,11 @@ class PersonalToken(serializers.Serializer):
     """A personal token. Only the response to its creation contains its `secret`."""
 
     id = serializers.IntegerField()
-    description = serializers.CharField()
-    expiresAt = serializers.DateTimeField(allow_null=True)
-    userId = serializers.IntegerField()
-    createdAt = serializers.DateTimeField()
-    seenAt = serializers.DateTimeField(allow_null=True)
+    description = serializers.CharField(source="name")
+    expiresAt = Time(source="expires_at", allow_null=True)
+    userId = serializers.IntegerField(source="user_id")
+    createdAt = Time(source="created_at")
+    seenAt = Time(source="seen_at", allow_null=True)
     secret = serializers.CharField(required=False)
 
 
@@ -222,16 +223,6 @@ class ServiceAccountList(serializers.Serializer):
     rootRoles = RoleRecord(many=True)
 
 
-def make_role_record(role: Role, project: str | None = None) -> dict[str, Any]:
-    return {
-        "id": role.pk,
-        "type": role.type,
-        "name": role.name,
-        "description": role.description,
-        "project": project,
-    }
-
-
 def make_account_record(user: User) -> dict[str, Any]:
     return {
         "id": user.pk,
@@ -253,30 +244,6 @@ def make_account_record(user: User) -> dict[str, Any]:
     }
 
 
-def make_custody_records(user: User) -> list[dict[str, Any]]:
-    return [
-        {
-            "by": custody.keeper.username,
-            "how": custody.how,
-            "since": iso(custody.since),
-            "until": iso(custody.until),
-        }
-        for custody in list_custodies(user)
-    ]
-
-
-def make_personal_token_record(token: ApiToken, secret: str | None = None) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "id": token.pk,
-        "description": token.name,
-        "expiresAt": iso(token.expires_at),
-        "userId": token.user_id,
-        "createdAt": iso(token.created_at),
-        "seenAt": iso(token.seen_at),
-    }
-    return record | ({"secret": secret} if secret else {})
-
-
 def make_candidate_record(user: User) -> dict[str, Any]:
     """The user as a candidate for a role. Empty properties are omitted."""
     document = {
@@ -290,4 +257,4 @@ def make_candidate_record(user: User) -> dict[str, Any]:
 
 
 def make_service_account_record(user: User, tokens: Iterable[ApiToken]) -> dict[str, Any]:
-    return make_account_record(user) | {"tokens": [make_personal_token_record(token) for token in tokens]}
+    return make_account_record(user) | {"tokens": PersonalToken(tokens, many=True).data}

@@ -13,7 +13,7 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body, path_id
 from groups.models import Role
 from groups.models.roles import HeldPermission, RoleDocument
-from groups.people.serializers import RoleRecord, make_role_record
+from groups.people.serializers import RoleRecord
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import RoleChanges, access_role, check_role_name, read_environment_names
@@ -128,7 +128,7 @@ def convert_changes(data: dict[str, Any]) -> RoleChanges:
 
 
 def make_full_record(role: Role) -> dict[str, Any]:
-    return make_role_record(role) | {"permissions": list_permission_records(role)}
+    return RoleRecord(role).data | {"permissions": list_permission_records(role)}
 
 
 def _answer_changed(role: Role) -> Response:
@@ -157,9 +157,7 @@ class RoleViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getRoles", responses=RoleList)
     def list(self, request: ApiRequest) -> Response:
         """List all roles, built-in ones first."""
-        return Response(
-            {"version": 1, "roles": [make_role_record(role) for role in Role.objects.order_by("id")]}
-        )
+        return Response({"version": 1, "roles": RoleRecord(Role.objects.order_by("id"), many=True).data})
 
     @extend_schema(
         operation_id="createRole", request=RoleBody, responses={200: ChangedRole}, examples=[EXAMPLE]

@@ -21,7 +21,6 @@ from groups.people.serializers import (
     RoleRecord,
     RootRoleField,
     make_account_record,
-    make_role_record,
 )
 from groups.sign_up import actions
 from groups.sign_up.actions import (
@@ -89,7 +88,7 @@ def invite_link_record(link: InviteLink, *, token: str = "", url: str | None = N
         "expiresAt": iso(link.expires_at),
         "createdAt": iso(link.created_at),
         "createdBy": link.created_by,
-        "role": make_role_record(link.role),
+        "role": RoleRecord(link.role).data,
         "users": [
             {"id": user.pk, "name": user.name, "username": user.username, "email": user.email}
             for user in link.users.all()

@@ -243,7 +243,9 @@ class FlagTypeRecord(serializers.Serializer):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    lifetimeDays = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
+    lifetimeDays = serializers.IntegerField(
+        source="lifetime_days", allow_null=True, help_text="null: unlimited."
+    )
 
 
 class FlagTypeList(serializers.Serializer):
@@ -257,15 +259,6 @@ class LifetimeBody(Body):
     )
 
 
-def make_flag_type_record(flag_type: FlagType) -> dict[str, Any]:
-    return {
-        "id": flag_type.pk,
-        "name": flag_type.name,
-        "description": flag_type.description,
-        "lifetimeDays": flag_type.lifetime_days,
-    }
-
-
 class FlagTypeViewSet(ViewSet):
     tags = ("Feature types",)
     lookup_url_kwarg = "type_id"
@@ -274,7 +267,7 @@ class FlagTypeViewSet(ViewSet):
     @extend_schema(operation_id="getAllFeatureTypes", responses={200: FlagTypeList})
     def list(self, request: ApiRequest) -> Response:
         """List the types that a flag can have."""
-        types = [make_flag_type_record(flag_type) for flag_type in FlagType.objects.all()]
+        types = FlagTypeRecord(FlagType.objects.all(), many=True).data
         return Response({"version": 1, "types": types})
 
     @extend_schema(
@@ -287,7 +280,7 @@ class FlagTypeViewSet(ViewSet):
     def lifetime(self, request: ApiRequest, type_id: str) -> Response:
         """Set the expected lifetime of flags of this type. Older flags are not changed."""
         days = self.validated(LifetimeBody)["lifetimeDays"]
-        return Response(make_flag_type_record(set_lifetime(type_id, days or None, caller=self.caller)))
+        return Response(FlagTypeRecord(set_lifetime(type_id, days or None, caller=self.caller)).data)
 
 
 class FoundEnvironment(EnvironmentSummary):
