@@ -1,6 +1,6 @@
 """Base classes of the console's pages. ``flagadmin/core/lists/pages.py`` explains how to write a page."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -9,7 +9,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils.decorators import method_decorator
-from django.utils.functional import Promise
+from django.utils.functional import Promise, SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
@@ -29,7 +29,11 @@ from flagadmin.core.errors import (
     Problem,
     ValidationError,
 )
-from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, curl_for, make_csv_response
+from flagadmin.core.lists.columns import Column as Column
+from flagadmin.core.lists.pages import Filter as Filter
+from flagadmin.core.lists.pages import Listing as Listing
+from flagadmin.core.lists.pages import add_problems, curl_for, make_csv_response
+from flagadmin.core.lists.tables import ListMixin
 from flagadmin.core.unreadable_values import FIELD
 from groups.access import Caller
 from groups.authentication import get_caller
@@ -125,49 +129,23 @@ def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
     return MethodNotAllowed("This URL only accepts form submissions.", headers={"Allow": ", ".join(methods)})
 
 
-class ListPage(ConsolePage):
+class ListPage(ListMixin, ConsolePage):
     """A table with filters, sorting, pagination and CSV download, all controlled by the URL."""
 
-    columns: Sequence[Column] = ()
-    filters: Sequence[Filter] = ()
-    default_sort = ""
-    per_page = 50
-    csv_name = "list"  # may name parameters of the URL, like the title
-
-    def get_filters(self) -> Sequence[Filter]:
-        return self.filters
-
-    def get_rows(self, values: dict[str, str]) -> Any:
-        """A queryset or list of the rows that the caller may see, narrowed by the values of the filters."""
-        raise NotImplementedError
-
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        """The cells of one CSV line, one for each column."""
-        return [getattr(row, column.key) for column in self.columns]
-
-    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
-        return map(self.get_csv_cells, rows)
-
-    def get_listing(self) -> Listing:
-        self.find()
-        filters = self.get_filters()
-        values = {field.name: field.value(self.request.GET) for field in filters}
-        return Listing(
-            self.request.GET,
-            self.get_rows(values),
-            columns=self.columns,
-            filters=filters,
-            default_sort=self.default_sort,
-            per_page=self.per_page,
-        )
+    template_name = "console/list.html"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         listing = self.get_listing()
         if request.GET.get("format") == "csv":
-            header = [column.label for column in self.columns]
+            header = [column.label for column in listing.columns if column.key]
             name = self.csv_name.format(**self.kwargs)
             return make_csv_response(request, name, header, self.get_csv_lines(listing.all_rows))
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if listing := kwargs.get("listing"):
+            kwargs = {"rows": SimpleLazyObject(lambda: list(self.complete(list(listing.rows)))), **kwargs}
+        return super().get_context_data(**{"may_create": self.may_create(), **kwargs})
 
 
 class FormPage(FormMixin, ConsolePage):

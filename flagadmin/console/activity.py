@@ -112,11 +112,11 @@ class ActivityPage(ChangesPage):
     title = "Audit log"
     csv_name = "activity"
     columns = (
-        Column("when", "When"),
-        Column("who", "Who"),
-        Column("what", "What"),
+        Column("when", "When", csv=lambda event: iso(event.created_at)),
+        Column("who", "Who", csv="actor_name"),
+        Column("what", "What", csv=make_sentence),
         Column("project", "Project"),
-        Column("why", "Why"),
+        Column("why", "Why", csv="comment"),
     )
     chips = ("project", "environment", "kind", "person")
 
@@ -153,9 +153,6 @@ class ActivityPage(ChangesPage):
         if CHANGE in self.request.GET:
             self.per_page = MAX_EVENTS
         super().find()
-
-    def get_csv_cells(self, row: AuditEvent) -> Sequence[Any]:
-        return (iso(row.created_at), row.actor_name, make_sentence(row), row.project, row.comment)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]

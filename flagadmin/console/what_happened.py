@@ -75,12 +75,12 @@ class HappenedPage(ChangesPage):
     title = "What happened"
     csv_name = "what-happened"
     columns = (
-        Column("when", "When"),
-        Column("who", "Who"),
-        Column("what", "What"),
-        Column("project", "Project"),
-        Column("users", "Users"),
-        Column("of", "Of"),
+        Column("when", "When", csv=lambda row: iso(row.event.created_at)),
+        Column("who", "Who", csv="change.actor.name"),
+        Column("what", "What", csv=lambda row: "".join(part.text for part in row.change.sentence)),
+        Column("project", "Project", csv="change.project"),
+        Column("users", "Users", csv="effect.users"),
+        Column("of", "Of", csv=lambda row: row.effect.generated or None),
     )
     chips = ("environment", "project", "person")
 
@@ -114,18 +114,6 @@ class HappenedPage(ChangesPage):
             self.narrow(criteria), self.environment, everything=bool(values["all"]), caller=self.caller
         )
         return self.happened.changes
-
-    def get_csv_cells(self, row: NoticedChange) -> Sequence[Any]:
-        what = "".join(part.text for part in row.change.sentence)
-        who = row.change.actor.name
-        return (
-            iso(row.event.created_at),
-            who,
-            what,
-            row.change.project,
-            row.effect.users,
-            row.effect.generated or None,
-        )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing, axis = kwargs["listing"], self.axis

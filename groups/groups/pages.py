@@ -1,6 +1,5 @@
 """/access/groups/: list, show, create, edit and delete groups."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -21,14 +20,25 @@ from groups.people.console import find_account_by_name, list_root_role_choices, 
 
 
 class GroupsPage(ListPage):
-    template_name = "groups/groups.html"
     title = "Groups"
+    lead = "Members have every role their group has."
+    noun = "group,groups"
     csv_name = "groups"
+    new = ("group-new", "New group")
+    none_yet = "No groups yet. A group gives its members roles in one place."
+    begin = ("group-new", "Create the first group")
     default_sort = "name"
     columns = (
-        Column("name", "Group", by=("name",)),
+        Column(
+            "name",
+            "Group",
+            by=("name",),
+            cell='<span class="row nowrap"><span class="face" aria-hidden="true">{% icon "people" %}</span><span>'
+            '<a href="{% url "group" row.pk %}">{{ row.name }}</a>{% if row.description %}<small class="below">'
+            "{{ row.description|truncatechars:120 }}</small>{% endif %}</span></span>",
+        ),
         Column("members", "Members", by=("member_count",), numeric=True),
-        Column("root_role", "Root role", by=("root_role__name",)),
+        Column("root_role", "Root role", by=("root_role__name",), none="none"),
         Column("projects", "Projects", by=("project_count",), numeric=True),
     )
     filters = (Filter("q", "Name or member"),)
@@ -46,11 +56,8 @@ class GroupsPage(ListPage):
             project_count=Count("grants__project", distinct=True, filter=counted),
         )
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        return (row.name, row.member_count, row.root_role.name if row.root_role else "", row.project_count)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(may_change=self.caller.can(Permission.ADMIN), **kwargs)
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.ADMIN)
 
 
 class GroupPage(OneGroup):

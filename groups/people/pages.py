@@ -37,25 +37,47 @@ VERBS = ("edit", "grant", "active", "delete")
 class AccountsPage(Kind, ListPage):
     title = "{page.plural}"
     template_name = "people/accounts.html"
+    lead = "Who can log in."
+    new = ("person-new", "Add user")
+    none_yet = "No service accounts yet. A program needs one to change flags."
     default_sort = "name"
     columns: Sequence[Column] = (
-        Column("name", "Name", by=("username",)),
-        Column("root_role", "Root role", by=("root_role__name", "username")),
+        Column(
+            "name",
+            "Name",
+            by=("username",),
+            cell='<span class="row nowrap">{% avatar row.display_name row.is_service %}<span>'
+            '{% include "includes/account_name.html" with user=row bare_kind=True %}'
+            '{% if row.email and row.email != row.username %}<small class="below">{{ row.email }}</small>{% endif %}'
+            "</span></span>",
+        ),
+        Column("root_role", "Root role", by=("root_role__name", "username"), none="none"),
         Column("groups", "Groups", by=("group_count",), numeric=True),
         Column("projects", "Projects", by=("project_count",), numeric=True),
-        Column("two_step", "Two-step verification", by=("has_second_factor", "username")),
-        Column("seen", "Last seen", by=("last_seen",)),
+        Column(
+            "two_step",
+            "Two-step verification",
+            by=("has_second_factor", "username"),
+            csv=lambda row: "on" if row.has_second_factor else "off",
+            cell='<span class="pill {{ row.has_second_factor|yesno:"on,off" }}">'
+            '{{ row.has_second_factor|yesno:"On,Off" }}</span>',
+        ),
+        Column("seen", "Last seen", by=("last_seen",), shown="ago"),
     )
     service_columns = (
         *columns[:-2],
         Column("tokens", "Tokens", by=("token_count",), numeric=True),
-        Column("seen", "Last used", by=("last_seen",)),
-        Column("expires", "Next expiry", by=("next_expiry",)),
+        Column("seen", "Last used", by=("last_seen",), shown="ago"),
+        Column("expires", "Next expiry", by=("next_expiry",), shown="expiry"),
     )
 
     def find(self) -> None:
         if self.is_service:
             self.columns = self.service_columns
+            self.lead = "Accounts for programs: they have tokens and cannot log in."
+            self.new = ("service-account-new", "New service account")
+            self.begin = (self.new[0], "Create the first service account")
+        self.noun = self.counted
 
     @property
     def csv_name(self) -> str:  # type: ignore[override]
@@ -67,7 +89,7 @@ class AccountsPage(Kind, ListPage):
         if not self.is_service:
             states.append((INACTIVE, f"not seen for {INACTIVE_AFTER.days} days"))
         return (
-            Filter("q", "Name or email"),
+            Filter("q", "Name or email", by=("username", "name", "email")),
             Filter("role", "Root role", roles),
             Filter("state", "State", states),
         )
@@ -75,10 +97,6 @@ class AccountsPage(Kind, ListPage):
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.caller.check(Permission.ADMIN)
         users = User.objects.filter(is_service=self.is_service).select_related("root_role")
-        if text := values["q"]:
-            users = users.filter(
-                Q(username__icontains=text) | Q(name__icontains=text) | Q(email__icontains=text)
-            )
         if values["role"]:
             users = users.filter(root_role=None if values["role"] == "-" else int(values["role"]))
         if values["state"] == INACTIVE:
@@ -95,18 +113,6 @@ class AccountsPage(Kind, ListPage):
             token_count=Count("tokens", distinct=True),
             last_seen=Max("tokens__seen_at"),
             next_expiry=Min("tokens__expires_at"),
-        )
-
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        role = row.root_role.name if row.root_role else ""
-        cells = (row.username, role, row.group_count, row.project_count)
-        if self.is_service:
-            return (*cells, row.token_count, row.last_seen, row.next_expiry)
-        return (*cells, "on" if row.has_second_factor else "off", row.last_seen)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(
-            new_url=reverse(f"{self.url_name}-new"), singular=self.singular, counted=self.counted, **kwargs
         )
 
     def get_curl(self) -> str:

@@ -1,6 +1,6 @@
 """/access/roles/: list, create, edit and delete roles. ``projects.members.pages`` shows one role."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,24 +42,41 @@ def _count_distinct(rows: QuerySet[Any], by: str, what: str) -> Subquery:
 class RolesPage(ListPage):
     template_name = "roles/roles.html"
     title = "Roles"
+    lead = "Root roles apply everywhere, project roles in the projects where they are granted."
+    noun = "role,roles"
     csv_name = "roles"
+    new = ("role-new", "New project role")
     columns = (
-        Column("name", "Role", by=("name",)),
-        Column("type", "Type", by=("type", "id")),
+        Column(
+            "name",
+            "Role",
+            by=("name",),
+            link='{% url "role" row.pk %}',
+            below="description|truncatechars:140",
+        ),
+        Column(
+            "type",
+            "Type",
+            by=("type", "id"),
+            cell='<span class="pill line">{{ row.get_type_display }}</span>',
+        ),
         Column("permissions", "Permissions", by=("permission_count",), numeric=True),
-        Column("users", "Accounts", by=("user_count",), numeric=True),
-        Column("groups", "Groups", by=("group_count",), numeric=True),
-        Column("projects", "Projects", by=("project_count",), numeric=True),
+        Column("users", "Accounts", by=("user_count",), numeric=True, value="holding_accounts"),
+        Column("groups", "Groups", by=("group_count",), numeric=True, value="holding_groups"),
+        Column(
+            "projects",
+            "Projects",
+            by=("project_count",),
+            numeric=True,
+            cell="{% if row.is_root %}all{% else %}{{ row.project_count|grouped }}{% endif %}",
+        ),
     )
-    filters = (Filter("q", "Name"), Filter("type", "Type", Role.Type.choices))
+    filters = (Filter("q", "Name", by=("name",)), Filter("type", "Type", Role.Type.choices, by=("type",)))
     api_call = "GET /api/admin/roles"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.caller.check_any(ROLE_READERS)
-        roles = Role.objects.filter(name__icontains=values["q"])
-        if values["type"]:
-            roles = roles.filter(type=values["type"])
-        return roles.annotate(
+        return Role.objects.annotate(
             permission_count=_count_distinct(RolePermission.objects.all(), "role", "permission"),
             user_count=_count_distinct(Grant.objects.all(), "role", "user"),
             group_count=_count_distinct(Grant.objects.all(), "role", "group"),
@@ -68,16 +85,14 @@ class RolesPage(ListPage):
             project_count=_count_distinct(Grant.objects.all(), "role", "project"),
         ).order_by("id")
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        users, groups = read_holder_counts(row)
-        return (row.name, row.type, row.permission_count or 0, users, groups, row.project_count or 0)
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.ADMIN)
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(
-            rows=[(role, *read_holder_counts(role)) for role in kwargs["listing"].rows],
-            may_change=self.caller.can(Permission.ADMIN),
-            **kwargs,
-        )
+    def complete(self, rows: list[Any]) -> list[Any]:
+        for role in rows:
+            role.holding_accounts, role.holding_groups = read_holder_counts(role)
+            role.permission_count, role.project_count = role.permission_count or 0, role.project_count or 0
+        return rows
 
 
 def read_holder_counts(role: Any) -> tuple[int, int]:

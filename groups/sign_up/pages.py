@@ -28,26 +28,37 @@ OFFERED_DAYS = 30
 
 
 class InviteLinksPage(ListPage):
-    template_name = "sign_up/invite_links.html"
     title = "Invite links"
+    lead = (
+        "Anyone who has such a link can create an account with its root role, until it expires or is revoked."
+    )
+    noun = "link,links"
     csv_name = "invite-links"
+    new = ("invite-link-new", "New invite link")
+    none_yet = "No invite links yet."
+    begin = ("invite-link-new", "Create the first invite link")
     default_sort = "name"
     columns = (
-        Column("name", "Name", by=("name",)),
+        Column(
+            "name",
+            "Name",
+            by=("name",),
+            cell='<span class="strong">{{ row.name }}</span>'
+            '{% if not row.is_enabled %} <span class="pill">revoked</span>{% endif %}',
+        ),
         Column("role", "Root role", by=("role__name",)),
         Column("user_count", "Signed up", by=("user_count",), numeric=True),
         Column("creator", "Created by", by=("creator",)),
-        Column("expires_at", "Expires", by=("expires_at",)),
+        Column("expires_at", "Expires", by=("expires_at",), shown="expiry"),
+        Column("", "Actions", cell='{% include "sign_up/enable.html" %}'),
     )
-    filters = (Filter("q", "Name"),)
+    filters = (Filter("q", "Name", by=("name",)),)
     api_call = f"GET {API}"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         links = read_invite_links(self.caller).prefetch_related(None)
         names = User.objects.filter(username=OuterRef("created_by")).exclude(name="").values("name")
-        return links.filter(name__icontains=values["q"]).annotate(
-            user_count=Count("users"), creator=Coalesce(Subquery(names), "created_by")
-        )
+        return links.annotate(user_count=Count("users"), creator=Coalesce(Subquery(names), "created_by"))
 
 
 def list_role_choices() -> list[tuple[int, str]]:

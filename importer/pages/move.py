@@ -233,26 +233,27 @@ def _document(run: InstallationMove) -> dict[str, Any]:
 class SourceHistoryPage(ListPage):
     """The history recorded by the other installation before its flags moved here."""
 
-    template_name = "importer/source_history.html"
     title = "History of the source"
+    lead = "What Unleash recorded before the move. It is read-only, and nothing can be reverted to it."
+    noun = "change,changes"
     csv_name = "history-of-the-source"
+    none_yet = "No history yet. The command manage.py move apply --database copies it."
+    keeps_bar = False
     default_sort = "-when"
     columns = (
-        Column("when", "When", by=("created_at", "event_id")),
-        Column("what", "What", by=("type",)),
+        Column("when", "When", by=("created_at", "event_id"), shown="moment"),
+        Column("what", "What", by=("type",), cell='<span class="pill">{{ row.type }}</span>'),
         Column("who", "Who", by=("created_by",)),
-        Column("project", "Project", by=("project",)),
-        Column("feature", "Flag", by=("feature",)),
-        Column("environment", "Environment", by=("environment",)),
+        Column("project", "Project", by=("project",), shown='default:"–"'),
+        Column("feature", "Flag", by=("feature",), shown='default:"–"'),
+        Column("environment", "Environment", by=("environment",), shown='default:"–"'),
     )
     parents = (MOVE,)
-    filters = (Filter("flag", "Flag"), Filter("project", "Project"), Filter("type", "What"))
+    filters = (Filter("flag", "Flag"), Filter("project", "Project"), Filter("type", "What", by=("type",)))
 
     def get_rows(self, values: dict[str, str]) -> Any:
         self.caller.check(Permission.ADMIN)
         events = SourceEvent.objects.defer("before", "after")
         if values["flag"]:
             events = events.filter(feature=values["flag"])
-        if values["project"]:
-            events = events.filter(project=values["project"])
-        return events.filter(type__icontains=values["type"]) if values["type"] else events
+        return events.filter(project=values["project"]) if values["project"] else events

@@ -10,7 +10,6 @@ from uuid import UUID
 import orjson
 from django import forms
 from django.conf import settings
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
@@ -173,50 +172,72 @@ STATES = {
 class HistoryPage(ListPage):
     template_name = "importer/history.html"
     title = "Past imports"
+    lead = "Imports from files, the API and the command line, and promotions between environments."
+    noun = "import,imports"
+    none_yet = "Nothing has been imported yet."
+    begin = ("import", "Import flags")
+    table_class = "stack run-on"
     columns = (
-        Column("when", "When", by=("created_at",)),
-        Column("who", "Who", by=("caller_name",)),
-        Column("target", "Into", by=("project", "environment")),
-        Column("source", "Via", by=("source",)),
-        Column("counts", "Flags"),
-        Column("state", "State", by=("state",)),
+        Column(
+            "when",
+            "When",
+            by=("created_at",),
+            shown="moment",
+            link='{% url "import-run" row.id %}',
+            css="own-line",
+        ),
+        Column(
+            "who",
+            "Who",
+            by=("caller_name",),
+            cell='<span class="row">{% avatar row.who %} {{ row.who }}</span>',
+            css="own-line",
+            unlabeled=True,
+        ),
+        Column(
+            "target",
+            "Into",
+            by=("project", "environment"),
+            csv=lambda row: f"{row.project} / {row.environment}",
+            cell='<a href="{% url "project" row.project %}">{{ row.project }}</a> / {{ row.environment }}'
+            '{% if row.promoted_from %}<small class="below">promoted from {{ row.promoted_from }}</small>{% endif %}',
+            unlabeled=True,
+        ),
+        Column("source", "Via", by=("source",), cell="{{ row.source_label }}", unlabeled=True),
+        Column(
+            "counts",
+            "Flags",
+            csv="counts_sentence",
+            cell='{% for number, label, mark in row.pills %}<span class="pill {{ mark }}">{{ number|grouped }} '
+            "{{ label }}</span> {% empty %}–{% endfor %}",
+            unlabeled=True,
+        ),
+        Column(
+            "state",
+            "State",
+            by=("state",),
+            value="state_label",
+            cell='<span class="pill {{ row.mark }}">{{ row.state_label }}</span>',
+            unlabeled=True,
+        ),
     )
     default_sort = "-when"
     csv_name = "imports"
-    filters = (Filter("q", "Project or person"), Filter("state", "State", list(STATES.items())))
+    filters = (
+        Filter("q", "Project or person", by=("project", "caller_name")),
+        Filter("state", "State", list(STATES.items()), by=("state",)),
+    )
 
     def get_rows(self, values: dict[str, str]) -> Any:
-        runs = find_visible_runs(self.caller)
-        if values["q"]:
-            runs = runs.filter(Q(project__icontains=values["q"]) | Q(caller_name__icontains=values["q"]))
-        return runs.filter(state=values["state"]) if values["state"] else runs
+        return find_visible_runs(self.caller)
 
-    def get_csv_cells(self, row: ImportRun) -> Sequence[Any]:
-        target = f"{row.project} / {row.environment}"
-        return [
-            row.created_at,
-            row.caller_name,
-            target,
-            row.source,
-            describe_counts(row),
-            STATES[row.state],
-        ]
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        runs = kwargs["listing"].rows
-        names = name_callers(runs)
-        rows = [
-            (
-                run,
-                names[run.pk],
-                list(list_counts(run)),
-                SOURCES[run.source],
-                STATES[run.state],
-                MARKS.get(run.state, "plain"),
-            )
-            for run in runs
-        ]
-        return super().get_context_data(runs=rows, **kwargs)
+    def complete(self, rows: list[Any]) -> list[Any]:
+        names = name_callers(rows)
+        for run in rows:
+            run.who, run.pills, run.source_label = names[run.pk], list(list_counts(run)), SOURCES[run.source]
+            run.counts_sentence = describe_counts(run)
+            run.state_label, run.mark = STATES[run.state], MARKS.get(run.state, "plain")
+        return rows
 
 
 def name_callers(runs: Iterable[ImportRun]) -> dict[UUID, str]:

@@ -1,6 +1,5 @@
 """/integrations/: the list of integrations, their forms, and their deliveries."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django import forms
@@ -58,34 +57,47 @@ class IntegrationsPage(ListPage):
     title = "Integrations"
     csv_name = "integrations"
     default_sort = "name"
+    lead = "Send changes to chat, webhooks and other systems."
+    noun = "integration,integrations"
+    none_yet = "No integrations yet."
+    keeps_bar = False
     columns = (
-        Column("name", "Integration", by=("provider", "id")),
-        Column("description", "Description", by=("description",)),
-        Column("state", "State", by=("enabled",)),
-        Column("last_sent", "Last sent", by=("last_sent",)),
+        Column(
+            "name",
+            "Integration",
+            by=("provider", "id"),
+            csv=name_of,
+            cell='{% if may_edit %}<a href="{% url "integration" row.pk %}">{{ row.shown_name }}</a>'
+            "{% else %}<strong>{{ row.shown_name }}</strong>{% endif %}",
+        ),
+        Column("description", "Description", by=("description",), shown='default:""', unlabeled=True),
+        Column(
+            "state",
+            "State",
+            by=("enabled",),
+            csv=lambda row: "enabled" if row.enabled else "disabled",
+            cell='<span class="pill {{ row.enabled|yesno:"on,off" }}">'
+            '{{ row.enabled|yesno:"Enabled,Disabled" }}</span>',
+        ),
+        Column("last_sent", "Last sent", by=("last_sent",), shown="ago", none="never"),
     )
-    filters = (Filter("q", "Provider or description"),)
+    filters = (Filter("q", "Provider or description", by=("provider", "description")),)
     api_call = f"GET {API}"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Integration]:
-        text = values["q"]
-        return list_integrations(self.caller).filter(
-            Q(provider__icontains=text) | Q(description__icontains=text)
-        )
+        return list_integrations(self.caller)
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        return [name_of(row), row.description or "", "enabled" if row.enabled else "disabled", row.last_sent]
+    def complete(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.shown_name = name_of(row)
+        return rows
+
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.CREATE_ADDON)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(
-            providers=PROVIDERS.values(),
-            may_create=self.caller.can(Permission.CREATE_ADDON),
-            may_edit=self.caller.can(Permission.UPDATE_ADDON),
-            **kwargs,
-        )
-        if listing := context.get("listing"):
-            context["rows"] = [(row, name_of(row)) for row in listing.rows]
-        return context
+        may_edit = self.caller.can(Permission.UPDATE_ADDON)
+        return super().get_context_data(providers=PROVIDERS.values(), may_edit=may_edit, **kwargs)
 
 
 class ProjectIntegrationsPage(InProjectPage, IntegrationsPage):
@@ -184,10 +196,10 @@ class EditIntegration(EditPage, NewIntegration):
         }
         return context | shown | {"integration": self.integration}
 
-    def find_test(self) -> dict[str, Any] | None:
+    def find_test(self) -> Delivery | None:
         """The last test, with what the receiver answered for those who may see deliveries."""
-        test = self.integration.deliveries.filter(event_id=None).order_by("-pk").first()
-        return next(show_deliveries([test])) if test else None
+        test = self.integration.deliveries.filter(event_id=None).order_by("-pk")[:1]
+        return next(iter(describe_deliveries(list(test))), None)
 
     def get_api_body(self) -> Any:
         return self.get_current_document()
@@ -270,16 +282,36 @@ class DeleteIntegration(ConfirmPage):
 
 class DeliveriesPage(ListPage):
     template_name = "integrations/deliveries.html"
+    lead = "Messages sent and waiting to be sent. Kept for 30 days."
+    noun = "delivery,deliveries"
     csv_name = "deliveries"
+    none_yet = "Nothing has been sent yet."
     default_sort = "-id"
     columns = (
-        Column("id", "Delivery", by=("id",)),
-        Column("event", "Event"),
-        Column("state", "State", by=("state",)),
+        Column(
+            "id", "Delivery", by=("id",), csv=lambda row: f"msg_{row.pk}", cell="msg_{{ row.pk }}", css="mono"
+        ),
+        Column(
+            "event",
+            "Event",
+            csv=lambda row: row.event_id or "test",
+            cell='{% include "integrations/delivery.html" %}',
+            unlabeled=True,
+        ),
+        Column(
+            "state", "State", by=("state",), cell='<span class="pill {{ row.pill }}">{{ row.label }}</span>'
+        ),
         Column("attempts", "Attempts", by=("attempts",), numeric=True),
-        Column("sent_at", "Sent", by=("sent_at",)),
+        Column("sent_at", "Sent", by=("sent_at",), shown="ago", none="not yet"),
+        Column(
+            "", "Actions", cell='{% if row.sent_at %}{% include "integrations/send_again.html" %}{% endif %}'
+        ),
     )
-    filters = (Filter("state", "State", [(state.value, label) for state, (_, label) in STATES.items()]),)
+    filters = (
+        Filter(
+            "state", "State", [(state.value, label) for state, (_, label) in STATES.items()], by=("state",)
+        ),
+    )
     integration: Integration
     api_call = f"GET {API}/{{integration_id}}/events"
 
@@ -288,11 +320,10 @@ class DeliveriesPage(ListPage):
         self.integration = find_integration(self.caller, self.kwargs["integration_id"])
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Delivery]:
-        deliveries = self.integration.deliveries.all()
-        return deliveries.filter(state=values["state"]) if values["state"] else deliveries
+        return self.integration.deliveries.all()
 
-    def get_csv_cells(self, row: Delivery) -> Sequence[Any]:
-        return [f"msg_{row.pk}", row.event_id or "test", row.state, row.attempts, row.sent_at]
+    def complete(self, rows: list[Any]) -> list[Any]:
+        return describe_deliveries(rows)
 
     def get_breadcrumbs(self) -> Breadcrumbs:
         name = name_of(self.integration)
@@ -302,18 +333,15 @@ class DeliveriesPage(ListPage):
         return f"Deliveries of {name_of(self.integration)}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(integration=self.integration, **kwargs)
-        return context | {
-            "failed": self.integration.deliveries.filter(state=Delivery.State.FAILED).count(),
-            "rows": list(show_deliveries(context["listing"].rows)),
-        }
+        failed = self.integration.deliveries.filter(state=Delivery.State.FAILED).count()
+        return super().get_context_data(integration=self.integration, failed=failed, **kwargs)
 
 
-def show_deliveries(deliveries: Iterable[Delivery]) -> Iterator[dict[str, Any]]:
-    """Each with its event and the full name of the person who caused it. Two queries."""
-    pairs = annotate_events(list(deliveries))
+def describe_deliveries(deliveries: list[Any]) -> list[Any]:
+    """Each with its state, its event and the full name of the person who caused it. Two queries."""
+    pairs: list[tuple[Any, AuditEvent | None]] = list(annotate_events(deliveries))
     people = find_actors(event for _, event in pairs if event)
     for delivery, event in pairs:
-        pill, label = STATES[Delivery.State(delivery.state)]
-        text = f"{make_actor(event, people).name} {make_sentence(event)}" if event else "Test"
-        yield {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}
+        delivery.pill, delivery.label = STATES[Delivery.State(delivery.state)]
+        delivery.text = f"{make_actor(event, people).name} {make_sentence(event)}" if event else "Test"
+    return deliveries

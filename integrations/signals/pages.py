@@ -96,17 +96,21 @@ MAX_SHOWN = 20
 
 
 class SignalsPage(ListPage):
-    template_name = "signals/signals.html"
     title = "Signals"
+    lead = "Monitoring and other systems that can turn flags off or leave a note on them."
+    noun = "source,sources"
     csv_name = "signals"
+    new = ("signal-source-new", "New source")
+    none_yet = "No sources yet. A source, such as Alertmanager, sends signals; its rules say what they do."
+    begin = ("signal-source-new", "Create the first source")
     default_sort = "name"
     columns = (
-        Column("name", "Source", by=("name",)),
-        Column("kind", "Sends", by=("kind",)),
+        Column("name", "Source", by=("name",), link='{% url "signal-source" row.pk %}'),
+        Column("kind", "Sends", by=("kind",), cell="{{ row.get_kind_display }}"),
         Column("rule_count", "Rules", by=("rule_count",), numeric=True),
-        Column("last_received", "Last signal", by=("last_received",)),
+        Column("last_received", "Last signal", by=("last_received",), shown="ago", none="never"),
     )
-    filters = (Filter("q", "Name"),)
+    filters = (Filter("q", "Name", by=("name",)),)
     api_call = f"GET {API}"
 
     def find(self) -> None:
@@ -114,11 +118,10 @@ class SignalsPage(ListPage):
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         seen = self.caller.match_readable("rules__project")
-        counted = list_sources().annotate(rule_count=Count("rules", distinct=True, filter=seen))
-        return counted.filter(name__icontains=values["q"])
+        return list_sources().annotate(rule_count=Count("rules", distinct=True, filter=seen))
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(may_create=self.caller.can(Permission.CREATE_ADDON), **kwargs)
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.CREATE_ADDON)
 
 
 class NewSource(ShowsSecretOnce, FormPage):

@@ -158,19 +158,31 @@ class NewSavedContextForm(SavedContextForm):
 
 
 class ExpectationsPage(ListPage):
-    template_name = "saved_contexts/expectations.html"
     title = "Expectations"
+    lead = "What each saved context should get, checked against the current flags."
+    noun = "expectation,expectations"
     csv_name = "expectations"
+    new = ("expectation-new", "New expectation")
+    none_yet = "No expectations yet. A saved context can say which flags it expects to be on or off."
+    begin = ("saved-contexts", "Saved contexts")
     default_sort = "met"
     columns = (
-        Column("met", "Met", by=("met", "environment", "flag", "name")),
-        Column("flag", "Flag", by=("flag",)),
+        Column(
+            "met",
+            "Met",
+            by=("met", "environment", "flag", "name"),
+            cell='<span class="pill {% if row.met == "yes" %}on{% else %}warn{% endif %}">'
+            '{% if row.met == "yes" %}Met{% else %}Not met{% endif %}</span>',
+        ),
+        Column("flag", "Flag", by=("flag",), link="{{ row.trace }}", heads_row=True),
         Column("environment", "Environment", by=("environment",)),
-        Column("name", "Saved context", by=("name",)),
-        Column("expected", "Expected"),
-        Column("actual", "Now"),
-        Column("enforced", "Enforced by", by=("enforced",)),
-        Column("why", "Why"),
+        Column("name", "Saved context", by=("name",), link='{% url "saved-context" row.id %}'),
+        Column("expected", "Expected", shown="capfirst"),
+        Column("actual", "Now", shown="capfirst"),
+        Column(
+            "enforced", "Enforced by", by=("enforced",), cell='{% include "saved_contexts/enforced.html" %}'
+        ),
+        Column("why", "Why", unlabeled=True),
     )
     api_call = "POST /api/admin/playground/check-expectations"
     api_example: Any = {}
@@ -197,8 +209,8 @@ class ExpectationsPage(ListPage):
         ]
         return [row for row in rows if values["met"] in ("", row.met)]
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(may_create=may_save(self.caller), **kwargs)
+    def may_create(self) -> bool:
+        return may_save(self.caller)
 
 
 class FlagExpectationsPart(ConsolePage):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
@@ -59,24 +59,36 @@ def summarize_context(context: Mapping[str, Any]) -> str:
 
 
 class SavedContextsPage(ListPage):
-    template_name = "saved_contexts/saved_contexts.html"
     title = "Saved contexts"
+    lead = "Contexts with a name, to evaluate and compare flags for."
+    noun = "saved context,saved contexts"
     csv_name = "saved-contexts"
+    new = ("saved-context-new", "New saved context")
+    none_yet = "No saved contexts yet. The playground saves the one in its form."
+    begin = ("playground", "Open the playground")
     default_sort = "name"
     columns = (
-        Column("name", "Name", by=("name",)),
-        Column("summary", "Context"),
+        Column(
+            "name",
+            "Name",
+            by=("name",),
+            link='{% url "saved-context" row.id %}',
+            below="note|truncatechars:200",
+        ),
+        Column(
+            "summary",
+            "Context",
+            cell='{{ row.summary|default:"empty" }} '
+            '<a class="small" href="{{ row.evaluate }}" aria-label="Evaluate {{ row.name }}">Evaluate</a>',
+        ),
         Column("expectations", "Expectations", by=("expectations",), numeric=True),
-        Column("project", "Project", by=("project",)),
+        Column("project", "Project", by=("project",), shown='default:"All"'),
     )
-    filters = (Filter("q", "Name or note"),)
+    filters = (Filter("q", "Name or note", by=("name", "note")),)
     api_call = f"GET {API}"
 
     def get_rows(self, values: dict[str, str]) -> list[ContextRow]:
-        text = values["q"]
-        contexts = SavedContext.objects.readable_by(self.caller).filter(
-            Q(name__icontains=text) | Q(note__icontains=text)
-        )
+        contexts = self.filter_rows(SavedContext.objects.readable_by(self.caller), values)
         expectations = select_visible_expectations(self.caller, contexts)
         return [
             ContextRow(
@@ -91,8 +103,8 @@ class SavedContextsPage(ListPage):
             for saved in contexts
         ]
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(may_create=actions.may_save(self.caller), **kwargs)
+    def may_create(self) -> bool:
+        return actions.may_save(self.caller)
 
 
 class SavedContextPage(FormPage):

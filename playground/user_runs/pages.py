@@ -1,6 +1,6 @@
 """/playground/users/: evaluating flags for a CSV of users, the caller's runs, and the result of one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -196,16 +196,48 @@ LOOKS: dict[str, Look] = {
 }
 
 
+def join_counts(row: Any) -> str:
+    if isinstance(row, AssignedRow):
+        return "; ".join(f"{rows} {result}" for result, rows in row.results)
+    return "; ".join(f"{words} {count}" for words, count, _ in row.counts)
+
+
 class RunPage(ListPage):
     """A run: its progress, then the counts of each flag."""
 
     csv_name = "users-by-flag"
     default_sort = "name"
+    noun = "flag,flags"
+    none_yet = "No flags."
     columns = (
-        Column("name", "Flag", by=("name",)),
-        Column("on", "On", by=("on", "name")),
-        Column("counts", "Users"),
-        Column("variants", "Variants"),
+        Column(
+            "name",
+            "Flag",
+            by=("name",),
+            link='{% url "playground-flag" row.name %}?environment={{ run.environment|urlencode }}',
+        ),
+        Column(
+            "on",
+            "On",
+            by=("on", "name"),
+            csv=lambda row: getattr(row, "percent_text", ""),
+            cell='<span class="row">{% include "includes/share_bar.html" with percent=row.percent %} '
+            "{{ row.percent_text }}</span>",
+        ),
+        Column(
+            "counts",
+            "Users",
+            csv=join_counts,
+            cell='{% for words, count, mark in row.counts %}<span class="pill {{ mark }}">{{ count }} '
+            "{{ words }}</span> {% endfor %}",
+        ),
+        Column(
+            "variants",
+            "Variants",
+            csv=lambda row: "; ".join(map(" ".join, getattr(row, "variants", ()))),
+            cell='{% for variant in row.shown_variants %}<span class="chip">{{ variant }}</span> '
+            "{% empty %}–{% endfor %}",
+        ),
     )
     filters = (Filter("q", "Find a flag"),)
     api_call = f"GET {API}/{{run_id}}"
@@ -233,12 +265,6 @@ class RunPage(ListPage):
     def get_rows(self, values: dict[str, str]) -> list[Any]:
         text = values["q"].casefold()
         return [row for row in LOOKS[self.run.kind].list_rows(self.run) if text in row.name.casefold()]
-
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        if isinstance(row, AssignedRow):
-            return [row.name, "", "; ".join(f"{rows} {result}" for result, rows in row.results), ""]
-        counts = "; ".join(f"{words} {count}" for words, count, _ in row.counts)
-        return [row.name, row.percent_text, counts, "; ".join(map(" ".join, row.variants))]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         again = urlencode({"environment": self.run.environment, "flag": self.run.flag})

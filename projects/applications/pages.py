@@ -1,8 +1,7 @@
 """Pages of applications: a project's, those of all readable projects, and one application."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -12,7 +11,6 @@ from django.db.models import Max, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Breadcrumbs, ListPage, Permission
 from projects.applications import queries as documents
@@ -28,8 +26,8 @@ from projects.applications.documents import (
 )
 from projects.applications.queries import ApplicationFilter, ProjectApplicationFilter, list_missing_flags
 from projects.applications.sdk_versions import group_sdks, read_application_adoption, read_sdk_adoption
-from projects.console import PROJECTS, InProjectPage, api_path, application_url, flag_url, project_url
-from projects.models import Application, Environment, Project, ProjectApplication
+from projects.console import PROJECTS, InProjectPage, api_path, application_url, project_url
+from projects.models import Environment, Project, ProjectApplication
 from projects.projects.head import make_project_head
 
 # Column names → values of the API's ``sortBy``.
@@ -77,12 +75,36 @@ class ApplicationsPage(InProjectPage, ListPage):
     title = "Applications"
     csv_name = "{project_id}-applications"
     default_sort = "name"
+    noun = "application,applications"
+    none_yet = (
+        "No application has evaluated a flag of this project yet. "
+        "Applications appear here with their first report."
+    )
     columns = (
-        Column("name", "Application", by=("name",)),
-        Column("environments", "Environments", by=("environment_count", "name")),
-        Column("instances", "Instances", by=("instance_count", "name")),
-        Column("sdks", "SDKs", by=("sdk_count", "name")),
-        Column("last-seen", "Last seen", by=("last_seen_at", "name")),
+        Column("name", "Application", by=("name",), cell='<a href="{{ row.url }}">{{ row.line.name }}</a>'),
+        Column(
+            "environments",
+            "Environments",
+            by=("environment_count", "name"),
+            csv=lambda line: ", ".join(line.environments),
+            cell='{{ row.line.environments|join:", " }}',
+        ),
+        Column(
+            "instances",
+            "Instances",
+            by=("instance_count", "name"),
+            cell='{% include "applications/instances.html" %}',
+        ),
+        Column(
+            "sdks",
+            "SDKs",
+            by=("sdk_count", "name"),
+            csv=lambda line: ", ".join(
+                f"{sdk['name']} {version}" for sdk in group_sdks(line.sdks) for version in sdk["versions"]
+            ),
+            cell='{% include "applications/sdks.html" %}',
+        ),
+        Column("last-seen", "Last seen", by=("last_seen_at", "name"), cell="{{ row.line.last_seen_at|ago }}"),
     )
 
     def get_filters(self) -> Sequence[Filter]:
@@ -98,21 +120,15 @@ class ApplicationsPage(InProjectPage, ListPage):
         environment = values["environment"]
         return lines.filter(environments__contains=[environment]) if environment else lines
 
-    def get_csv_cells(self, row: ProjectApplication) -> Sequence[Any]:
-        sdks = [f"{sdk['name']} {version}" for sdk in group_sdks(row.sdks) for version in sdk["versions"]]
-        return (
-            row.name,
-            ", ".join(row.environments),
-            row.instance_count,
-            ", ".join(sdks),
-            row.last_seen_at,
-        )
+    def get_beginning(self) -> tuple[str, str]:
+        return project_url(self.project.pk, "connect"), "Connect an SDK"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         self.shown = kwargs["listing"]
         start = (self.shown.page.number - 1) * self.per_page
         lines = documents.read_page(self.project.pk, self.shown.all_rows[start : start + self.per_page])
         return super().get_context_data(
+            parent="projects/base.html",
             **make_project_head(self.project, "project-applications", caller=self.caller),
             # For the whole project, not for the filtered rows.
             adoption={} if self.shown.is_filtered or start else read_sdk_adoption(self.project.pk),
@@ -172,28 +188,36 @@ def _list_sdks(
 
 
 MAX_PROJECTS = 20  # of one application
-CSV_ROWS = 500  # applications read together for a CSV file
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicationRow:
-    """An application with its readable projects, each with environments."""
-
-    application: Application
-    url: str
-    usage: Sequence[dict[str, Any]]
 
 
 class AllApplicationsPage(ListPage):
     template_name = "applications/overview.html"
     title = "Applications"
+    lead = "Applications that have reported to flagadmin, with the projects whose flags they use."
+    noun = "application,applications"
     csv_name = "applications"
+    none_yet = "No applications yet. They appear here with their first report."
+    begin = ("connect-anywhere", "Connect an SDK")
     default_sort = "name"
     columns = (
-        Column("name", "Application", by=("name",)),
-        Column("projects", "Projects"),
-        Column("last-seen", "Last seen", by=("last_seen", "name")),
-        Column("created", "First seen", by=("created_at", "name")),
+        Column(
+            "name",
+            "Application",
+            by=("name",),
+            link="{{ row.page_url }}",
+            below="description|truncatechars:140",
+        ),
+        Column(
+            "projects",
+            "Projects",
+            csv=lambda row: ", ".join(place["project"] for place in row.places),
+            cell=f'{{% for place in row.places|slice:":{MAX_PROJECTS}" %}}'
+            '<a href="{% url "project-applications" place.project %}">{{ place.project }}</a> <span class="muted">in '
+            '{{ place.environments|join:", " }}</span>{% if not forloop.last %}; {% endif %}'
+            '{% empty %}<span class="muted">None</span>{% endfor %}',
+        ),
+        Column("last-seen", "Last seen", by=("last_seen", "name"), shown="ago"),
+        Column("created", "First seen", by=("created_at", "name"), shown="day", css="short muted"),
     )
     filters = (Filter("q", "Name"),)
     api_call = "GET /api/admin/metrics/applications"
@@ -207,23 +231,16 @@ class AllApplicationsPage(ListPage):
         seen = lines.order_by("-last_seen_at").values("last_seen_at")[:1]
         return applications.annotate(last_seen=Subquery(seen))
 
-    def get_csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
-        applications = stream_rows(rows, CSV_ROWS)
-        while part := list(islice(applications, CSV_ROWS)):
-            for row, document in zip(part, list_overview_documents(self.caller, part), strict=True):
-                projects = ", ".join(usage["project"] for usage in document["usage"])
-                yield (row.name, projects, row.last_seen, row.created_at)
+    def complete(self, rows: list[Any]) -> list[Any]:
+        """Each with its readable projects, each with environments."""
+        for row, document in zip(rows, list_overview_documents(self.caller, rows), strict=True):
+            row.page_url, row.places = application_url(row.name), document["usage"]
+        return rows
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        applications = list(kwargs["listing"].rows)
-        documents = list_overview_documents(self.caller, applications)
-        rows = [
-            ApplicationRow(application, application_url(application.name), document["usage"][:MAX_PROJECTS])
-            for application, document in zip(applications, documents, strict=True)
-        ]
         listing = kwargs["listing"]
         missing = [] if listing.is_filtered or listing.page.number > 1 else list_missing_flags(self.caller)
-        return super().get_context_data(rows=rows, missing=missing, **kwargs)
+        return super().get_context_data(missing=missing, **kwargs)
 
 
 class ApplicationPage(ListPage):
@@ -233,11 +250,25 @@ class ApplicationPage(ListPage):
     template_name = "applications/application.html"
     csv_name = "application"
     default_sort = "flag"
+    noun = "flag by environment,flags by environment"
+    none_yet = "No evaluations of flags that you can see."
+    nothing_found = "No flags match these filters."
     columns = (
-        Column("flag", "Flag", by=("flag_name", "environment")),
-        Column("project", "Project", by=("project", "flag_name", "environment")),
+        Column(
+            "flag",
+            "Flag",
+            by=("flag_name", "environment"),
+            cell='<a href="{% url "flag" row.project row.flag_name %}">{{ row.flag_name }}</a>'
+            '{% if row.archived %} <span class="pill warn">archived</span>{% endif %}',
+        ),
+        Column(
+            "project",
+            "Project",
+            by=("project", "flag_name", "environment"),
+            link='{% url "project" row.project %}',
+        ),
         Column("environment", "Environment", by=("environment", "flag_name")),
-        Column("last-evaluated", "Last evaluated", by=("last_used_at", "flag_name")),
+        Column("last-evaluated", "Last evaluated", by=("last_used_at", "flag_name"), shown="ago"),
     )
     api_call = "GET /api/admin/metrics/applications/{name}"
 
@@ -259,27 +290,24 @@ class ApplicationPage(ListPage):
     def get_filters(self) -> Sequence[Filter]:
         environments = self.usage.order_by().values_list("environment", flat=True).distinct()
         return (
-            Filter("q", "Flag"),
-            Filter("environment", "Environment", [(name, name) for name in sorted(environments)]),
+            Filter("q", "Flag", by=("flag_name",)),
+            Filter(
+                "environment",
+                "Environment",
+                [(name, name) for name in sorted(environments)],
+                by=("environment",),
+            ),
         )
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        usage = self.usage
-        if values["q"]:
-            usage = usage.filter(flag_name__icontains=values["q"])
-        return usage.filter(environment=values["environment"]) if values["environment"] else usage
-
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        return (row.flag_name, row.project, row.environment, row.last_used_at)
+        return self.usage
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         instances = find_instances(self.application)
         count, last_seen = instances.count(), instances.aggregate(last=Max("seen_at"))["last"]
         listed = list(instances[: settings.APPLICATION_INSTANCES_LISTED])
-        rows = kwargs["listing"].rows
         return super().get_context_data(
             application=self.application,
-            rows=[(row, flag_url(row.project, row.flag_name)) for row in rows],
             instances=listed,
             instance_count=count,
             unlisted=count - len(listed),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.urls import reverse, reverse_lazy
 from django.utils.html import format_html
 
@@ -53,22 +53,30 @@ class FieldRow:
 
 
 class ContextFieldsPage(ListPage):
-    template_name = "context_fields/context_fields.html"
     title = "Context fields"
+    lead = "What applications send with each evaluation. Conditions can use other fields too."
+    noun = "context field,context fields"
     csv_name = "context-fields"
+    new = ("context-field-new", "New context field")
+    none_yet = "No context fields yet."
     columns = (
-        Column("name", "Field", by=("name",)),
-        Column("values", "Legal values"),
+        Column("name", "Field", by=("name",), link="{{ row.url }}", below="description"),
+        Column("values", "Legal values", shown="truncatechars:120", none="Any"),
         Column("sticky", "Stickiness", by=("sticky",)),
-        Column("project", "Project", by=("project",)),
+        Column(
+            "project",
+            "Project",
+            by=("project",),
+            cell='<a href="{% url "project" row.project %}">{{ row.project }}</a>',
+            none="All",
+        ),
         Column("flags", "Used by flags", by=("flags",), numeric=True),
     )
-    filters = (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description", by=("name", "description")),)
     api_call = "GET /api/admin/context"
 
     def get_rows(self, values: dict[str, str]) -> list[FieldRow]:
-        usage, text = count_context_field_usage(self.caller), values["q"]
-        fields = ContextField.objects.readable_by(self.caller)
+        usage = count_context_field_usage(self.caller)
         return [
             FieldRow(
                 name=field.name,
@@ -79,12 +87,11 @@ class ContextFieldsPage(ListPage):
                 project=field.project_id or "",
                 flags=usage.get(field.name, UNUSED)["usedInFeatures"],
             )
-            for field in fields.filter(Q(name__icontains=text) | Q(description__icontains=text))
+            for field in self.filter_rows(ContextField.objects.readable_by(self.caller), values)
         ]
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        may_create = bool(list_own_projects(self)) or self.caller.can(Permission.CREATE_CONTEXT_FIELD)
-        return super().get_context_data(may_create=may_create, **kwargs)
+    def may_create(self) -> bool:
+        return bool(list_own_projects(self)) or self.caller.can(Permission.CREATE_CONTEXT_FIELD)
 
 
 def list_own_projects(page: ConsolePage) -> list[str]:

@@ -55,12 +55,18 @@ class DeleteProjectPage(ListPage, SubmitPage):
     csv_name = "{project_id}-active-flags"
     default_sort = "flag"
     per_page = 100
+    table_class = "stack blockers"
     refusal: AppError | None = None
     confirm_error = ""
     columns = (
-        Column("flag", "Flag", by=("name",)),
-        Column("last-seen", "Last seen", by=("seen_at", "name")),
-        Column("in-use", "In use by"),
+        Column("flag", "Flag", by=("name",), cell='{% include "deletion/active_flag.html" %}'),
+        Column("last-seen", "Last seen", by=("seen_at", "name"), shown="ago"),
+        Column(
+            "in-use",
+            "In use by",
+            csv=lambda flag: ", ".join(use.application for use in flag.used_by),
+            cell='{% include "deletion/in_use.html" %}',
+        ),
     )
     api_call = "DELETE /api/admin/projects/{project_id}"
 
@@ -78,9 +84,6 @@ class DeleteProjectPage(ListPage, SubmitPage):
     def get_rows(self, values: dict[str, str]) -> list[ActiveFlag]:
         text = values.get("q", "").casefold()
         return [flag for flag in self.planned.active if text in flag.name.casefold()]
-
-    def get_csv_cells(self, row: ActiveFlag) -> Sequence[Any]:
-        return (row.name, row.seen_at, ", ".join(use.application for use in row.used_by))
 
     def blockers(self, flags: Sequence[ActiveFlag]) -> list[Blocker]:
         recent = timezone.now() - IN_USE

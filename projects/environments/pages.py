@@ -51,14 +51,25 @@ class EnvironmentsPage(ListPage):
 
     template_name = "environments/environments.html"
     title = "Environments"
+    lead = (
+        "Shared by all projects, in the order in which every page lists them. "
+        "A project's Environments tab compares them."
+    )
     csv_name = "environments"
+    new = ("environment-new", "New environment")
     columns = (
-        Column("name", "Environment"),
+        Column(
+            "name",
+            "Environment",
+            cell='{% if caller.is_admin %}<a href="{% url "environment" row.name %}">{{ row.name }}</a>'
+            "{% else %}<strong>{{ row.name }}</strong>{% endif %}",
+        ),
         Column("type", "Type"),
-        Column("enabled", "New projects"),
+        Column("enabled", "New projects", shown='yesno:"Use it,–"'),
         Column("projectCount", "Projects", numeric=True),
         Column("enabledToggleCount", "Flags on", numeric=True),
         Column("apiTokenCount", "API tokens", numeric=True),
+        Column("", "Actions", cell='{% include "environments/move.html" %}', permission=Permission.ADMIN),
     )
     api_call = "GET /api/admin/environments"
 
@@ -66,11 +77,8 @@ class EnvironmentsPage(ListPage):
         allowed = self.caller.readable_projects
         return list_environment_summaries(projects=None if allowed is None else sorted(allowed))
 
-    def get_csv_cells(self, row: dict[str, Any]) -> Sequence[Any]:
-        return [row[column.key] for column in self.columns]
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(is_admin=self.caller.is_admin, **kwargs)
+    def may_create(self) -> bool:
+        return self.caller.is_admin
 
 
 class EnvironmentForm(forms.Form):

@@ -51,16 +51,32 @@ IS_KIND = {
 class ProjectAccessPage(InProjectPage, ListPage):
     template_name = "members/access.html"
     default_sort = "who"
+    noun = "role,roles"
+    none_yet = "No roles granted in this project yet."
     columns = (
-        Column("who", "Who", by=("holder", "role__name")),
+        Column("who", "Who", by=("holder", "role__name"), cell='{% include "members/holder.html" %}'),
         Column("kind", "Kind"),
-        Column("role", "Role", by=("role__name", "holder")),
-        Column("environments", "Environments"),
-        Column("since", "Since", by=("created_at",)),
+        Column(
+            "role",
+            "Role",
+            by=("role__name", "holder"),
+            cell='{% include "includes/role_name.html" with role=row.role %}',
+        ),
+        Column("environments", "Environments", value="places", shown='default:"none"'),
+        Column("since", "Since", by=("created_at",), shown="day", css="short"),
+        Column("", "Actions", cell='{% include "members/revoke.html" %}'),
     )
     title = "Access"
     csv_name = "{project_id}-access"
     api_call = "GET /api/admin/projects/{project_id}/access"
+
+    def find(self) -> None:
+        super().find()
+        self.may_write = any(self.caller.can(each, project=self.project.pk) for each in WRITE_PERMISSIONS)
+        self.offered = self.may_write and self.project.archived_at is None
+
+    def get_columns(self) -> Sequence[Column]:
+        return self.columns if self.offered else self.columns[:-1]
 
     def get_filters(self) -> Sequence[Filter]:
         roles = Role.objects.for_projects().order_by("id")
@@ -91,26 +107,24 @@ class ProjectAccessPage(InProjectPage, ListPage):
             {*Grant.objects.filter(project=self.project).values_list("role_id", flat=True)}
         )
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        kind = "group" if row.group_id else "service account" if row.user.is_service else "person"
-        return (row.holder, kind, row.role.name, self.places.get(row.role_id, ""), row.created_at)
+    def complete(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.kind = "group" if row.group_id else "service account" if row.user.is_service else "person"
+            row.places = self.places.get(row.role_id, "")
+        return rows
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project = self.project
-        may_write = any(self.caller.can(p, project=project.pk) for p in WRITE_PERMISSIONS)
-        offered = may_write and project.archived_at is None
         return super().get_context_data(
             **make_project_head(project, "project-access", caller=self.caller),
-            access_url=project_url(project.pk, "project-access"),
-            may_write=offered,
-            why_not=self.why_not(may_write),
-            rows=[(grant, self.places.get(grant.role_id, "")) for grant in kwargs["listing"].rows],
+            may_write=self.offered,
+            why_not=self.why_not(),
             root_admins=User.objects.active().filter(root_role=BuiltIn.ADMIN).count(),
             **kwargs,
         )
 
-    def why_not(self, may_write: bool) -> str:
-        if not may_write:
+    def why_not(self) -> str:
+        if not self.may_write:
             need = missing(WRITE_PERMISSIONS, project=self.project.pk).message
             return f"To grant and revoke roles, {need[:1].lower()}{need[1:]}"
         return (
@@ -252,16 +266,39 @@ class UsedIn:
 
 
 BY_PROJECT = (
-    Column("project", "Project", by=("project",)),
+    Column(
+        "project",
+        "Project",
+        by=("project",),
+        cell='<a href="{{ row.url }}">{{ row.project }}</a>{% if row.disabled %}<small class="below">'
+        "{{ row.disabled|grouped }} disabled</small>{% endif %}",
+    ),
     Column("users", "Users", by=("users", "project"), numeric=True),
     Column("services", "Service accounts", by=("services", "project"), numeric=True),
     Column("groups", "Groups", by=("groups", "project"), numeric=True),
 )
 BY_HOLDER = (
-    Column("name", "Held by", by=("sort_name", "project")),
-    Column("kind", "Kind", by=("kind", "sort_name")),
-    Column("project", "Where", by=("project", "sort_name")),
-    Column("since", "Since", by=("since",)),
+    Column(
+        "name",
+        "Held by",
+        by=("sort_name", "project"),
+        value="name",
+        cell='{% include "members/role_holder.html" %}',
+    ),
+    Column(
+        "kind",
+        "Kind",
+        by=("kind", "sort_name"),
+        cell='{{ row.kind }}{% if row.is_disabled %} <span class="pill line">disabled</span>{% endif %}',
+    ),
+    Column(
+        "project",
+        "Where",
+        by=("project", "sort_name"),
+        cell='{% if row.project %}<a href="{% url "project-access" row.project %}">{{ row.project }}</a>'
+        "{% else %}everywhere{% endif %}",
+    ),
+    Column("since", "Since", by=("since",), cell="{% if row.since %}{{ row.since|day }}{% endif %}"),
 )
 
 
@@ -270,6 +307,8 @@ class RolePage(ListPage):
 
     title = "{page.role.name}"
     template_name = "members/role.html"
+    none_yet = "Nobody has this role yet."
+    keeps_bar = False
     parents = (("Roles", reverse_lazy("roles")),)
     api_call = "GET /api/admin/projects/roles/{role_id}/access"
 
@@ -279,6 +318,7 @@ class RolePage(ListPage):
         self.by_holder = self.role.is_root or self.request.GET.get("by") == "holder"
         self.columns = BY_HOLDER if self.by_holder else BY_PROJECT
         self.default_sort = self.columns[0].key
+        self.noun = "holder,holders" if self.by_holder else "project,projects"
         self.csv_name = f"role-{self.role.pk}-{'holders' if self.by_holder else 'projects'}"
 
     def get_filters(self) -> Sequence[Filter]:

@@ -3,7 +3,7 @@
 /projects/ID/environments/ENVIRONMENT/approvals: the number of approvals for changes, by their effect.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
@@ -37,18 +37,52 @@ class ProjectsPage(ListPage):
     template_name = "projects/projects.html"
     title = "Projects"
     csv_name = "projects"
+    lead = "Flags belong to projects; access is granted per project."
+    noun = "project,projects"
+    new = ("project-new", "New project")
+    table_class = "stack projects"
     columns = (
-        Column("name", "Project", by=("name",)),
+        Column("name", "Project", by=("name",), csv="pk", cell='{% include "projects/name.html" %}'),
         Column("active_flags", "Active flags", by=("active_flags",), numeric=True),
-        Column("on", "On in production", numeric=True),
-        Column("stale_flags", "Stale", by=("stale_flags", "name"), numeric=True),
+        Column("on", "On in production", value="state.on", numeric=True),
+        Column(
+            "stale_flags",
+            "Stale",
+            by=("stale_flags", "name"),
+            numeric=True,
+            cell='{% if row.stale_flags %}<a class="amber" href="{{ row.url }}?state=stale">'
+            "{{ row.stale_flags|grouped }}</a>{% else %}0{% endif %}",
+        ),
         Column("archived_flags", "Archived flags", by=("archived_flags",), numeric=True),
-        Column("evaluations", "Evaluations, 24 h", numeric=True),
-        Column("changed", "Last change"),
-        Column("health", "Health", numeric=True),
-        Column("environments", "Environments"),
+        Column(
+            "evaluations",
+            "Evaluations, 24 h",
+            value="state.evaluations",
+            numeric=True,
+            shown="compact",
+            attributes='title="{{ row.state.evaluations|grouped }}"',
+        ),
+        Column("changed", "Last change", value="state.changed_at", shown="ago", css="short muted"),
+        Column(
+            "health",
+            "Health",
+            numeric=True,
+            csv=lambda row: f"{row.state.health} %",
+            cell="{{ row.state.health }} %",
+            css="nw{% if row.state.health < 75 %} amber{% endif %}",
+            attributes='title="Active flags that are neither stale nor past their expected lifetime"',
+        ),
+        Column(
+            "environments",
+            "Environments",
+            csv=lambda row: ", ".join(row.environment_names),
+            cell='{{ row.environment_names|cut:6|join:", " }}',
+        ),
     )
-    filters = (Filter("q", "Name or id"), Filter("favorite", "Favorites", [("mine", "mine")]))
+    filters = (
+        Filter("q", "Name or id", by=("name", "id", "description")),
+        Filter("favorite", "Favorites", [("mine", "mine")]),
+    )
     api_call = "GET /api/admin/projects"
 
     @property
@@ -63,42 +97,32 @@ class ProjectsPage(ListPage):
         counted = annotate_flag_counts(projects).annotate(
             favorite=Exists(favorites), environment_names=ArraySubquery(ordered.values("environment_id"))
         )
-        if text := values["q"]:
-            counted = counted.filter(
-                Q(name__icontains=text) | Q(id__icontains=text) | Q(description__icontains=text)
-            )
         if values["favorite"]:
             counted = counted.filter(favorite=True)
         return counted.order_by("-favorite", "name", "id")
 
-    def get_csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
-        projects = list(rows)
-        states = read_project_states([row.pk for row in projects])
-        for row in projects:
-            state = states[row.pk]
-            yield (
-                row.pk,
-                row.active_flags,
-                state.on,
-                row.stale_flags,
-                row.archived_flags,
-                state.evaluations,
-                state.changed_at,
-                f"{state.health} %",
-                ", ".join(row.environment_names),
-            )
+    def complete(self, rows: list[Any]) -> list[Any]:
+        states = read_project_states([row.pk for row in rows])
+        for row in rows:
+            row.url, row.state = project_url(row.pk), states[row.pk]
+        return rows
+
+    @property
+    def none_yet(self) -> str:  # type: ignore[override]
+        if self.archived:
+            return "No archived projects."
+        return "You have no projects. Ask an admin or a project owner for access."
+
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.CREATE_PROJECT)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        projects = list(kwargs["listing"].rows)
-        states = read_project_states([project.pk for project in projects])
         return super().get_context_data(
-            rows=[(project, project_url(project.pk), states[project.pk]) for project in projects],
             archived=self.archived,
             segments=[
                 ("Active", "?", None, not self.archived),
                 ("Archived", "?show=archived", None, self.archived),
             ],
-            may_create=self.caller.can(Permission.CREATE_PROJECT),
             **kwargs,
         )
 

@@ -1,6 +1,5 @@
 """/relays/: the relays that serve SDKs elsewhere."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -25,16 +24,31 @@ class RelaysPage(ListPage):
     api_call = "GET /api/admin/relays"
     csv_name = "relays"
     default_sort = "region"
+    lead = "Relays serve SDKs close by and keep working when this server is unreachable."
+    noun = "relay,relays"
+    none_yet = "No relay has reported in the last 30 days. Most installations need none."
+    keeps_bar = False
     columns = (
-        Column("region", "Region", by=("region", "identifier")),
-        Column("state", "State"),
+        Column(
+            "region",
+            "Region",
+            by=("region", "identifier"),
+            cell='{{ row.region|default:"No region" }} '
+            '<span class="muted mono tiny">{{ row.identifier|slice:":8" }}</span>',
+        ),
+        Column(
+            "state",
+            "State",
+            cell='<div><span class="pill {{ row.pill }}">{{ row.label }}</span>{% if row.state != row.label %} '
+            '<span class="tiny muted">{{ row.state }}</span>{% endif %}</div>',
+        ),
         Column("version", "Version", by=("version",)),
         Column("tokens", "Tokens", by=("tokens",), numeric=True),
         Column("clients", "Clients", by=("clients",), numeric=True),
         Column("streams", "Streams", by=("streams",), numeric=True),
-        Column("flags_read_at", "Flags read"),
-        Column("started_at", "Started", by=("started_at",)),
-        Column("heard_at", "Last report", by=("heard_at",)),
+        Column("flags_read_at", "Flags read", shown="ago"),
+        Column("started_at", "Started", by=("started_at",), shown="ago"),
+        Column("heard_at", "Last report", by=("heard_at",), shown="ago"),
     )
     filters = (Filter("q", "Region, version or ID"),)
 
@@ -46,15 +60,12 @@ class RelaysPage(ListPage):
         named = Q(region__icontains=text) | Q(version__icontains=text) | Q(identifier__startswith=text)
         return Relay.objects.filter(named)
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        state = describe_state(row, timezone.now())
-        return [state if column.key == "state" else getattr(row, column.key) for column in self.columns]
+    def complete(self, rows: list[Any]) -> list[Any]:
+        now = timezone.now()
+        for row in rows:
+            row.pill, row.label = PILLS[find_state(row, now)]
+            row.state = describe_state(row, now)
+        return rows
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(server=make_absolute_url(self.request, "/").rstrip("/"), **kwargs)
-        if listing := context.get("listing"):
-            now = timezone.now()
-            context["rows"] = [
-                (row, *PILLS[find_state(row, now)], describe_state(row, now)) for row in listing.rows
-            ]
-        return context
+        return super().get_context_data(server=make_absolute_url(self.request, "/").rstrip("/"), **kwargs)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
@@ -52,22 +52,33 @@ class SegmentRow:
 class SegmentsPage(ListPage):
     template_name = "segments/segments.html"
     title = "Segments"
+    lead = "Conditions shared by strategies. A change applies to every strategy that uses the segment."
+    noun = "segment,segments"
     csv_name = "segments"
+    new = ("segment-new", "New segment")
+    none_yet = "No segments yet. A segment names conditions that several strategies share."
+    begin = ("segment-new", "Create the first segment")
     default_sort = "name"
     columns = (
-        Column("name", "Segment", by=("name",)),
-        Column("sentence", "Conditions"),
-        Column("project", "Project", by=("project",)),
+        Column(
+            "name",
+            "Segment",
+            by=("name",),
+            cell='<a href="{% url "segment" row.id %}">{{ row.name }}</a>{% with mark=marks|get:row.id %}{% if mark %}'
+            ' <a class="pill info" href="{{ mark.url }}" title="{{ mark.sentence }}">Request {{ mark.number }}</a>'
+            "{% endif %}{% endwith %}",
+            below="description",
+        ),
+        Column("sentence", "Conditions", unlabeled=True),
+        Column("project", "Project", by=("project",), shown='default:"all"'),
         Column("flags", "Used by flags", by=("flags",), numeric=True),
     )
-    filters = (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description", by=("name", "description")),)
     api_call = "GET /api/admin/segments"
 
     def get_rows(self, values: dict[str, str]) -> list[SegmentRow]:
         usage = count_segment_usage(self.caller)
-        text = values["q"]
-        segments = Segment.objects.readable_by(self.caller)
-        segments = segments.filter(Q(name__icontains=text) | Q(description__icontains=text))
+        segments = self.filter_rows(Segment.objects.readable_by(self.caller), values)
         return [
             SegmentRow(
                 id=segment.pk,
@@ -80,11 +91,10 @@ class SegmentsPage(ListPage):
             for segment in segments
         ]
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+    def may_create(self) -> bool:
         anywhere = [*Project.objects.readable_by(self.caller).values_list("id", flat=True)]
         own = any(self.caller.can(actions.OWN_PROJECT, project=project) for project in anywhere)
-        may_create = own or self.caller.can(Permission.CREATE_SEGMENT)
-        return super().get_context_data(may_create=may_create, **kwargs)
+        return own or self.caller.can(Permission.CREATE_SEGMENT)
 
 
 class SegmentForm(SubmitPage):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django import forms
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.urls import reverse, reverse_lazy
 from django.utils.functional import cached_property
 from django.utils.html import format_html
@@ -31,39 +31,50 @@ def mark(row: StrategyType) -> tuple[str, str]:
 
 
 class StrategyTypesPage(ListPage):
-    template_name = "strategies/strategy_types.html"
     title = "Strategy types"
-    csv_name = "strategy-types"
-    columns = (
-        Column("name", "Strategy type", by=("name",)),
-        Column("description", "Description"),
-        Column("takes", "Parameters"),
-        Column("used", "Used by strategies", numeric=True),
+    lead = (
+        "How a strategy decides who gets a flag. Custom types are evaluated only by SDKs that implement them."
     )
-    filters = (Filter("q", "Name or description"),)
+    noun = "strategy type,strategy types"
+    table_class = "stack actions"
+    csv_name = "strategy-types"
+    new = ("strategy-type-new", "New strategy type")
+    none_yet = "No strategy types yet."
+    columns = (
+        Column(
+            "name", "Strategy type", by=("name",), cell='{% include "strategies/strategy_type_name.html" %}'
+        ),
+        Column("description", "Description", unlabeled=True),
+        Column("takes", "Parameters", none="None"),
+        Column("used", "Used by strategies", numeric=True),
+        Column(
+            "",
+            "Actions",
+            cell='{% if row.name != "default" %}{% include "strategies/strategy_type_menu.html" %}{% endif %}',
+            permission=Permission.UPDATE_STRATEGY,
+        ),
+    )
+    filters = (Filter("q", "Name or description", by=("name", "description", "title")),)
     api_call = "GET /api/admin/strategies"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        text = values["q"]
-        matches = Q(name__icontains=text) | Q(description__icontains=text) | Q(title__icontains=text)
-        return StrategyType.objects.filter(matches)
+        return StrategyType.objects.all()
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        return (row.name, row.description, join_parameter_names(row), self.used.get(row.name, 0))
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.CREATE_STRATEGY)
 
     @cached_property
     def used(self) -> dict[str, int]:
         counted = Strategy.objects.order_by().values("name").annotate(count=Count("id"))
         return dict(counted.values_list("name", "count"))
 
+    def complete(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.takes, row.used, row.mark = join_parameter_names(row), self.used.get(row.name, 0), mark(row)
+        return rows
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        used = self.used
         return super().get_context_data(
-            rows=[
-                (row, join_parameter_names(row), used.get(row.name, 0), mark(row))
-                for row in kwargs["listing"].rows
-            ],
-            may_create=self.caller.can(Permission.CREATE_STRATEGY),
             may_edit=self.caller.can(Permission.UPDATE_STRATEGY),
             may_delete=self.caller.can(Permission.DELETE_STRATEGY),
             **kwargs,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
@@ -15,30 +15,41 @@ from projects.tag_types import actions as tag_types
 
 
 class TagTypesPage(ListPage):
-    template_name = "tag_types/tag_types.html"
     title = "Tag types"
+    lead = "A tag is a type and a value: team:payments."
+    noun = "tag type,tag types"
     csv_name = "tag-types"
+    new = ("tag-type-new", "New tag type")
+    none_yet = "No tag types yet."
     default_sort = "name"
     columns = (
-        Column("name", "Tag type", by=("name",)),
-        Column("description", "Description"),
+        Column(
+            "name",
+            "Tag type",
+            by=("name",),
+            cell='{% if may_edit %}<a href="{% url "tag-type" row.name %}">{{ row.name }}</a>'
+            "{% else %}<strong>{{ row.name }}</strong>{% endif %}",
+        ),
+        Column("description", "Description", unlabeled=True),
         Column("used", "Tags", by=("used",), numeric=True),
+        Column(
+            "",
+            "Actions",
+            cell='{% if not row.used %}{% include "tag_types/delete.html" %}{% endif %}',
+            permission=Permission.DELETE_TAG_TYPE,
+        ),
     )
-    filters = (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description", by=("name", "description")),)
     api_call = "GET /api/admin/tag-types"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        text = values["q"]
-        tag_types = TagType.objects.filter(Q(name__icontains=text) | Q(description__icontains=text))
-        return tag_types.annotate(used=Count("tags"))
+        return TagType.objects.annotate(used=Count("tags"))
+
+    def may_create(self) -> bool:
+        return self.caller.can(Permission.CREATE_TAG_TYPE)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(
-            may_create=self.caller.can(Permission.CREATE_TAG_TYPE),
-            may_edit=self.caller.can(Permission.UPDATE_TAG_TYPE),
-            may_delete=self.caller.can(Permission.DELETE_TAG_TYPE),
-            **kwargs,
-        )
+        return super().get_context_data(may_edit=self.caller.can(Permission.UPDATE_TAG_TYPE), **kwargs)
 
 
 class TagTypeForm(forms.Form):

@@ -204,27 +204,43 @@ class TokensPage(ListPage):
     title = "API tokens"
     csv_name = "api-tokens"
     default_sort = "name"
+    noun = "token,tokens"
+    none_yet = "No API tokens yet. An SDK needs one to read flags."
+    new = ("token-new", "New token")
     columns = (
-        Column("name", "Name", by=("name",)),
-        Column("kind", "Kind", by=("kind", "name")),
-        Column("scope", "Scope"),
-        Column("key", "Token"),
-        Column("used", "Last used", by=("seen_at",)),
-        Column("expires", "Expires", by=("expires_at",)),
+        Column("name", "Name", by=("name",), cell='<span class="strong">{{ row.name }}</span>'),
+        Column(
+            "kind",
+            "Kind",
+            by=("kind", "name"),
+            csv=lambda row: AUTOMATION if row.user else row.kind,
+            cell='<span class="pill {% if row.kind == "admin" %}warn{% else %}line{% endif %}">'
+            "{% if row.user %}Automation{% else %}{{ row.get_kind_display }}{% endif %}</span>",
+        ),
+        Column("scope", "Scope", value="scope_sentence", cell='{% include "tokens/scope.html" %}'),
+        Column("key", "Token", value="prefix", cell="{{ row.prefix }}…", css="mono"),
+        Column("used", "Last used", by=("seen_at",), shown="ago"),
+        Column("expires", "Expires", by=("expires_at",), shown="expiry"),
+        Column(
+            "",
+            "Actions",
+            cell='{% if row.revoke_url %}<a class="btn small" href="{{ row.revoke_url }}">Revoke…'
+            '<span class="unseen"> {{ row.name }}</span></a>{% endif %}',
+        ),
     )
     api_call = "GET /api/admin/api-tokens"
 
     def get_filters(self) -> Sequence[Filter]:
         environments = Environment.objects.values_list("name", flat=True)
         return (
-            Filter("q", "Name"),
+            Filter("q", "Name", by=("name",)),
             Filter("kind", "Kind", KINDS if self.caller.is_admin else KINDS[:-1]),
             Filter("environment", "Environment", [(name, name) for name in environments]),
             Filter("use", "Use", [(key, label) for key, label, _ in USES]),
         )
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[ApiToken]:
-        tokens = read_listed_tokens(self.caller).filter(name__icontains=values["q"])
+        tokens = read_listed_tokens(self.caller)
         if values["kind"] == AUTOMATION:
             tokens = tokens.filter(kind=Kind.PERSONAL)
         elif values["kind"]:
@@ -238,32 +254,22 @@ class TokensPage(ListPage):
             )
         return tokens
 
-    def get_csv_cells(self, row: ApiToken) -> Sequence[Any]:
-        kind = AUTOMATION if row.user else row.kind
-        return (row.name, kind, self._describe_scope(row), row.prefix, row.seen_at, row.expires_at)
+    def complete(self, rows: list[Any]) -> list[Any]:
+        missing = describe_missing(rows)
+        for token in rows:
+            user = token.user
+            token.scope_sentence = describe_automation(user) if user else describe_scope(token, self.caller)
+            token.missing, token.revoke_url = missing.get(token.pk), self._revoke_url(token)
+        return rows
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        tokens = list(kwargs["listing"].rows)
-        missing = describe_missing(tokens)
-        return super().get_context_data(
-            rows=[
-                (
-                    token,
-                    self._describe_scope(token),
-                    missing.get(token.pk),
-                    self._revoke_url(token),
-                )
-                for token in tokens
-            ],
-            may_create=bool(
-                find_allowed_kinds(self.caller, "CREATE")
-                or list_projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN)
-            ),
-            **kwargs,
+    def may_create(self) -> bool:
+        return bool(
+            find_allowed_kinds(self.caller, "CREATE")
+            or list_projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN)
         )
 
-    def _describe_scope(self, token: ApiToken) -> str:
-        return describe_automation(token.user) if token.user else describe_scope(token, self.caller)
+    def get_beginning(self) -> tuple[str, str]:
+        return (reverse("connect-anywhere"), "Connect an SDK") if self.may_create() else ("", "")
 
     def _revoke_url(self, token: ApiToken) -> str:
         """The page that revokes the token; "" without the permission."""

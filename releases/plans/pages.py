@@ -218,38 +218,55 @@ class NewPlanPage(OfFlagPath, SubmitPage):
 class PlansPage(ListPage):
     """Running and paused plans, and with ``?state=`` others."""
 
-    template_name = "plans/plans.html"
     title = "Release plans"
+    lead = "Flags that are rolled out in steps."
+    noun = "release plan,release plans"
     csv_name = "release-plans"
+    none_yet = "No release plans. Start one on a flag: Roll out, then “In steps”."
     default_sort = "flag"
     columns = (
-        Column("flag", "Flag", by=("flag__name", "environment")),
-        Column("environment", "Environment", by=("environment", "flag__name")),
-        Column("plan", "Plan", by=("name",)),
-        Column("step", "Step"),
-        Column("state", "State", by=("state", "flag__name")),
-        Column("since", "Since", by=("since",)),
+        Column(
+            "flag",
+            "Flag",
+            by=("flag__name", "environment"),
+            link='{% url "flag" row.flag.project_id row.flag.name %}',
+            below="flag.project.name",
+        ),
+        Column("environment", "Environment", by=("environment", "flag__name"), value="environment_id"),
+        Column("plan", "Plan", by=("name",), link="{{ row.page_url }}"),
+        Column(
+            "step",
+            "Step",
+            value="active.name",
+            cell='{{ row.active.name }} <span class="muted">· {{ row.step_number }} of {{ row.step_count }}</span>',
+            none="none",
+        ),
+        Column(
+            "state",
+            "State",
+            by=("state", "flag__name"),
+            cell='{% include "plans/state.html" with plan=row %}',
+        ),
+        Column("since", "Since", by=("since",), shown="ago", none="never"),
     )
 
     def get_filters(self) -> Sequence[Filter]:
         states = [("", "Running or paused"), *((state.value, state.label) for state in State)]
-        return (Filter("q", "Flag or plan"), Filter("state", "State", options=states))
+        return (
+            Filter("q", "Flag or plan", by=("flag__name", "name")),
+            Filter("state", "State", options=states),
+        )
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[ReleasePlan]:
         state = values["state"]
         plans = readable_plans(self.caller).filter(state=state) if state else running_plans(self.caller)
-        plans = plans.select_related("flag__project", "active").prefetch_related("milestones")
-        if text := values["q"]:
-            plans = plans.filter(flag__name__icontains=text) | plans.filter(name__icontains=text)
-        return plans.order_by()
+        return plans.select_related("flag__project", "active").prefetch_related("milestones").order_by()
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        step = row.active.name if row.active else ""
-        return [row.flag.name, row.environment_id, row.name, step, row.state, row.since]
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        data = super().get_context_data(**kwargs)
-        return data | {"views": [PlanView(plan, self.caller) for plan in data["listing"].rows]}
+    def complete(self, rows: list[Any]) -> list[Any]:
+        for plan in rows:
+            view = PlanView(plan, self.caller)
+            plan.page_url, plan.step_number, plan.step_count = view.url, view.number, len(view.milestones)
+        return rows
 
 
 class InStepsPage(IfSavedPage):

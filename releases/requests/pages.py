@@ -57,14 +57,48 @@ class RequestList(ListPage):
     template_name = "releases/requests.html"
     title = "Change requests"
     default_sort = "-number"
+    lead = "Changes that need approval."
+    noun = "change request,change requests"
+    none_yet = "No change requests yet. Saving a change that needs approval starts one."
     columns: Sequence[Column] = (
-        Column("number", "Request", by=("id",)),
-        Column("environment", "Environment", by=("environment", "id")),
-        Column("users", "Users", numeric=True),
-        Column("state", "State", by=("state", "id")),
-        Column("waits", "Waits for"),
-        Column("author", "By", by=("author_name", "id")),
-        Column("created", "Begun", by=("created_at",)),
+        Column(
+            "number",
+            "Request",
+            by=("id",),
+            csv="request.pk",
+            cell='<a href="{% url "change-request" row.request.project_id row.request.pk %}">{{ row.name }}</a>'
+            '<small class="below">{{ row.request.pk }} · {{ row.request.change_count|grouped }} '
+            "change{{ row.request.change_count|pluralize }}</small>",
+        ),
+        Column("environment", "Environment", by=("environment", "id"), value="request.environment_id"),
+        Column(
+            "users",
+            "Users",
+            numeric=True,
+            shown='default:"–"',
+            attributes='{% if row.users %} title="Measured when it was last sent or reviewed"{% endif %}',
+        ),
+        Column(
+            "state",
+            "State",
+            by=("state", "id"),
+            value="request.state",
+            cell='{% include "releases/state_in_list.html" %}',
+        ),
+        Column(
+            "waits",
+            "Waits for",
+            csv=lambda row: row.waits or row.at or "",
+            cell='{% if row.at %}{{ row.at|moment }}{% else %}{{ row.waits|default:"–" }}{% endif %}',
+        ),
+        Column(
+            "author",
+            "By",
+            by=("author_name", "id"),
+            csv="request.author_name",
+            cell="{{ row.request.author_full_name }}",
+        ),
+        Column("created", "Begun", by=("created_at",), value="request.created_at", shown="day"),
     )
     state_filter = Filter("state", "State", options=[(state.value, state.value) for state in State])
 
@@ -86,25 +120,8 @@ class RequestList(ListPage):
         effect = {"changed": F("impact__changed"), "users": F("impact__users")}
         return listed.annotate(change_count=Coalesce(number, 0), **effect).order_by()
 
-    def get_csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
-        return map(self.get_csv_cells, list_lines(rows))
-
-    def get_csv_cells(self, row: Line) -> Sequence[Any]:
-        about = row.request
-        waits = row.waits or row.at or ""
-        return (
-            about.pk,
-            about.environment_id,
-            row.users,
-            about.state,
-            waits,
-            about.author_name,
-            about.created_at,
-        )
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        data = super().get_context_data(**kwargs)
-        return data | {"lines": list_lines(data["listing"].rows)}
+    def complete(self, rows: list[Any]) -> Iterator[Line]:
+        return list_lines(rows)
 
 
 class RequestsPage(RequestList):
@@ -134,7 +151,13 @@ class AllRequestsPage(RequestList):
     csv_name = "change-requests"
     columns = (
         RequestList.columns[0],
-        Column("project", "Project", by=("project", "id")),
+        Column(
+            "project",
+            "Project",
+            by=("project", "id"),
+            csv="request.project_id",
+            cell="{{ row.request.project.name }}",
+        ),
         *RequestList.columns[1:],
     )
     api_call = "GET /api/admin/search/change-requests"
@@ -154,10 +177,6 @@ class AllRequestsPage(RequestList):
         if values["project"]:
             requests = requests.filter(project=values["project"])
         return self.narrow(requests, values["state"])
-
-    def get_csv_cells(self, row: Line) -> Sequence[Any]:
-        number, *cells = super().get_csv_cells(row)
-        return (number, row.request.project_id, *cells)
 
 
 ENDS = {"Cancel": State.CANCELLED, "Reject": State.REJECTED}

@@ -3,7 +3,7 @@
 Strategies of milestones have a page of their own (`strategy_page.py`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.document import Document
 from flagadmin.core.errors import ValidationError, pluralize
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ConsolePage, ListPage, Permission, SubmitPage
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.access import list_projects_with
@@ -39,34 +39,40 @@ DELETE = (Permission.RELEASE_PLAN_TEMPLATE_DELETE, OWN)
 
 
 class TemplatesPage(ListPage):
-    template_name = "plans/templates.html"
     title = "Release templates"
+    lead = "Rollouts in steps. A release plan of a flag can start from one."
+    noun = "release template,release templates"
     csv_name = "release-templates"
+    new = ("release-template-new", "New template")
+    none_yet = "No release templates yet. A template is a rollout in steps, for any flag."
+    begin = ("release-template-new", "Create the first template")
     default_sort = "name"
     columns = (
-        Column("name", "Template", by=("name", "id")),
-        Column("project", "Project", by=("project__name", "name")),
-        Column("milestones", "Milestones"),
-        Column("created", "Created", by=("created_at",)),
+        Column(
+            "name",
+            "Template",
+            by=("name", "id"),
+            link='{% url "release-template" row.pk %}',
+            below="description|truncatechars:120",
+        ),
+        Column("project", "Project", by=("project__name", "name"), csv="project_id", none="all"),
+        Column(
+            "milestones",
+            "Milestones",
+            csv=lambda row: ", ".join(milestone.name for milestone in row.milestones.all()),
+            cell="{% for milestone in row.milestones.all %}{{ milestone.name }}{% if not forloop.last %} "
+            '<span aria-hidden="true">→</span><span class="unseen">then</span> {% endif %}{% endfor %}',
+        ),
+        Column("created", "Created", by=("created_at",), shown="day"),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Template"),)
+    filters = (Filter("q", "Template", by=("name",)),)
+    api_call = "GET /api/admin/release-plan-templates"
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[ReleaseTemplate]:
-        templates = readable_templates(self.caller).filter(archived_at=None, name__icontains=values["q"])
-        return templates.select_related("project").order_by()
+        return readable_templates(self.caller).filter(archived_at=None).select_related("project").order_by()
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        names = ", ".join(milestone.name for milestone in row.milestones.all())
-        return [row.name, row.project_id or "", names, row.created_at]
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        may_create = self.caller.can(CREATE) or bool(list_projects_with(self.caller, OWN))
-        return super().get_context_data(may_create=may_create, **kwargs)
-
-    def get_curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/release-plan-templates")
+    def may_create(self) -> bool:
+        return self.caller.can(CREATE) or bool(list_projects_with(self.caller, OWN))
 
 
 class TemplatePage(ConsolePage):

@@ -62,9 +62,7 @@ def test_strategy_types_are_listed_with_what_they_take(browse, hosts):
 def test_only_types_that_sdks_alone_evaluate_are_custom(browse, hosts):
     StrategyType.objects.get_or_create(name="userWithId")
 
-    rows = {
-        row.name: mark for row, _, _, (mark, _) in browse("reader").get("/strategy-types/").context["rows"]
-    }
+    rows = {row.name: row.mark[0] for row in browse("reader").get("/strategy-types/").context["rows"]}
     assert (rows["hostGroup"], rows["userWithId"], rows["flexibleRollout"]) == ("custom", "legacy", "")
 
 

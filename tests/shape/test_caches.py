@@ -9,6 +9,7 @@ BOUNDED = {
     "groups/admin_site/forms.py: make_length_field": "fields of models and their labels, which are constants",
     "flagadmin/console/api_docs/operations.py: _make_openapi_document": "takes no argument",
     "flagadmin/console/api_docs/operations.py: list_operations": "takes no argument",
+    "flagadmin/core/lists/columns.py: make_table": "the columns that lists declare",
     "flagadmin/core/lists/filters.py: _find_zone": "1,024 names of at most 64 characters",
     "flagadmin/console/navigation.py: list_sections": "takes no argument",
     "flagadmin/core/db/bundled/programs.py: find_wheel_root": "takes no argument",

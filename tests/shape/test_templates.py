@@ -2,6 +2,10 @@
 
 import re
 
+from django.urls import get_resolver
+
+from flagadmin.core.lists.columns import write_table
+from groups.console import ListPage
 from tests.support.paths import ROOT
 
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
@@ -46,6 +50,24 @@ def test_they_are_short_and_bring_nothing_that_browsers_would_refuse():
     assert len(faults) > 300
     faults = {path: found for path, found in faults.items() if found}
     assert not faults, faults
+
+
+def list_pages(page=ListPage):
+    for each in page.__subclasses__():
+        yield each
+        yield from list_pages(each)
+
+
+def test_cells_of_lists_bring_nothing_that_browsers_would_refuse():
+    assert get_resolver().url_patterns  # imports all pages
+    written = {page.__name__: write_table(page.columns) for page in list_pages() if page.columns}
+
+    assert len(written) > 30
+    faults = {
+        name: [what for what, found in REFUSED.items() if found.search(text)]
+        for name, text in written.items()
+    }
+    assert not {name: found for name, found in faults.items() if found}
 
 
 def test_an_app_includes_no_template_of_another():

@@ -8,9 +8,9 @@ How to write a page:
    * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and override ``get_context_data``.
      ``self.caller`` is the user. Raise the same errors as the API (NotFound, NoAccess, …); they are shown as
      an error page.
-   * ``ListPage``: a table. Declare ``columns`` and ``filters``; ``get_rows(values)`` returns a queryset or a
-     list narrowed by the filters; ``get_csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
-     the URL.
+   * ``ListPage``: a table. Declare ``columns``, each with its head, cells and CSV values, and ``filters``;
+     ``get_rows(values)`` returns a queryset or a list, ``complete(rows)`` adds what cells need beside it. Filters,
+     sorting and page are in the URL. It needs no template, or one that extends ``console/list.html``.
    * ``FormPage``: a form. Declare its ``button`` and the ``permission`` that it needs. ``find()`` loads and
      authorizes, ``submit(form) -> url`` calls the action, and returns ``self.done(sentence, url)``; its errors are
      shown beside the fields. ``EditPage`` also detects changes by others since the form was rendered.
@@ -47,13 +47,14 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 from django.core.paginator import Page, Paginator
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.forms import BaseForm
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.utils.functional import cached_property
 from rest_framework.request import Request
 
 from flagadmin.core.errors import AppError, ValidationError, choices
+from flagadmin.core.lists.columns import Column
 
 Row = TypeVar("Row")
 MAX_OPTIONS = 200  # choices in a select; a field with more is a text input
@@ -65,26 +66,23 @@ MAX_IN_CURL = 10_000  # characters of a body that a curl command contains inline
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a list. ``key`` is its name in the URL; ``by`` names the fields to sort by.
-
-    The database sorts the rows of a queryset; rows of a list are sorted by their attributes of these names. A
-    column without ``by`` cannot be sorted.
-    """
-
-    key: str
-    label: str
-    by: tuple[str, ...] = ()
-    numeric: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Filter:
-    """A field of the filter form: a select if it has ``options`` [(value, label)], otherwise a text input."""
+    """A field of the filter form: a select if it has ``options`` [(value, label)], otherwise a text input.
+
+    ``by`` names the fields of rows of the database that it looks into.
+    """
 
     name: str
     label: str
     options: Sequence[tuple[str, str]] | None = None
+    by: tuple[str, ...] = ()
+
+    def narrow(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """The rows with the value in one of the fields of ``by``, or with a text that includes it."""
+        if not value or not self.by:
+            return rows
+        lookup = "icontains" if self.options is None else "exact"
+        return rows.filter(Q(*((f"{field}__{lookup}", value) for field in self.by), _connector=Q.OR))
 
     def value(self, query: QueryDict) -> str:
         """The filter's value in the URL; "" for no filter. Raises ValidationError with the options."""

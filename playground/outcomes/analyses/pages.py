@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.db.models import Q
 from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
@@ -63,30 +62,50 @@ class AnalysesPage(ListPage):
     title = "Did it work"
     csv_name = "analyses"
     default_sort = "-when"
-    columns = (
-        Column("name", "Question", by=("name",)),
-        Column("flag", "Flag", by=("flag__name",)),
-        Column("environment", "Environment", by=("environment",)),
-        Column("sentence", "What came out"),
-        Column("state", "State", by=("state",)),
-        Column("maker", "Asked by", by=("maker",)),
-        Column("when", "When", by=("created_at",)),
+    lead = (
+        "What came of flags, worked out afterwards from a table of what users did. "
+        "Nothing has to be tracked beforehand."
     )
-    filters = (Filter("q", "Question or flag"), Filter("flag", "Flag"))
+    noun = "analysis,analyses"
+    columns = (
+        Column("name", "Question", by=("name",), link="{{ row.url }}", css="own-line"),
+        Column("flag", "Flag", by=("flag__name",), link='{% url "flag" row.flag.project_id row.flag.name %}'),
+        Column("environment", "Environment", by=("environment",), value="environment_id"),
+        Column("sentence", "What came out", shown='default:"–"|truncatechars:200'),
+        Column(
+            "state",
+            "State",
+            by=("state",),
+            csv=lambda row: row.get_state_display(),
+            cell='<span class="pill {{ row.mark }}">{{ row.get_state_display }}</span>',
+        ),
+        Column("maker", "Asked by", by=("maker",), csv="caller_name"),
+        Column("when", "When", by=("created_at",), shown="ago"),
+    )
+    filters = (Filter("q", "Question or flag", by=("name", "flag__name")), Filter("flag", "Flag"))
 
     def get_rows(self, values: dict[str, str]) -> Any:
-        text = values["q"]
         rows = Analysis.objects.filter(flag__in=Flag.objects.readable_by(self.caller))
-        if text:
-            rows = rows.filter(Q(name__icontains=text) | Q(flag__name__icontains=text))
         if values["flag"]:
             rows = rows.filter(flag__name=values["flag"])
         said = {"sentence": KT("result__sentence"), "maker": MAKER}
         return rows.select_related("flag").defer("body", "result").annotate(**said)
 
-    def get_csv_cells(self, row: Any) -> Sequence[Any]:
-        shown = (row.name, row.flag.name, row.environment_id, row.sentence, row.get_state_display())
-        return [*shown, row.caller_name, row.created_at]
+    def complete(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.url, row.mark = analysis_url(row), MARKS[row.state]
+        return rows
+
+    def get_beginning(self) -> tuple[str, str]:
+        if self.flag is None:
+            return reverse("all-flags"), "Show all flags"
+        return reverse("analysis-new", args=[self.flag.project_id, self.flag.name]), "Analyze it"
+
+    @property
+    def none_yet(self) -> str:  # type: ignore[override]
+        if self.flag is None:
+            return "No analyses yet. Begin one with More → Did it work? on the page of a flag."
+        return "No analyses of this flag."
 
     @cached_property
     def flag(self) -> Flag | None:
@@ -100,8 +119,7 @@ class AnalysesPage(ListPage):
         return curl_for(self.request, "GET", f"{api_path(self.flag.project_id, self.flag.name)}/analyses")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        rows = [(row, analysis_url(row), MARKS[row.state]) for row in kwargs["listing"].rows]
-        return super().get_context_data(rows=rows, flag=self.flag, **kwargs)
+        return super().get_context_data(flag=self.flag, **kwargs)
 
 
 class Names(forms.CharField):
