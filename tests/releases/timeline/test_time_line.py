@@ -169,6 +169,21 @@ def test_another_moment_is_shown_without_a_script(browse, shop: Project) -> None
     assert "All" in page_text(viewer.get(f"{FLAG}?span=all"))
 
 
+def test_cards_below_say_what_comes_next_and_what_the_lens_gets(browse, shop: Project) -> None:
+    cart(5)
+    started(5, 50)
+    text = page_text(browse("owner").get(FLAG, {"as": "42"}))
+    assert text.index("Next: 50 %") < text.index("Before 50 %") < text.index("Step 1 of 2 in production")
+    assert text.count("Before 50 %") == 1
+    assert re.search(
+        r"userId 42 Off\s?Why\? Switched on in production\s?userId 42 is in bucket \d+ and", text
+    )
+    viewed = page_text(browse("viewer").get(FLAG))
+    assert "Next: 50 %" in viewed
+    assert "Start 50 %" not in viewed
+    assert "Switched on in production" not in viewed
+
+
 def test_a_paused_plan_foresees_nothing(browse, shop: Project) -> None:
     cart(5)
     plan = started(5, 25)
