@@ -80,6 +80,10 @@ class CommandLine(ManagementUtility):
         gc.enable()
         if subcommand in REFUSED:
             sys.exit(f"flagadmin has no command {subcommand}. {REFUSED[subcommand]}")
+        if subcommand in client.NAMES:
+            from flagadmin.management.client_command import OfClient
+
+            return OfClient(subcommand)
         command = super().fetch_command(subcommand)
         if subcommand in OURS:
             # For the checks, Django would load all models, URLs and pages, which takes 0.7 s. CI has already run them.

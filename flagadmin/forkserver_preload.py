@@ -9,6 +9,6 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 # The processes that start these count their work.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
-from flagadmin.loading import load  # noqa: E402
+from flagadmin.worker import load  # noqa: E402
 
 load()

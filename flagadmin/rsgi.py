@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 from django.conf import settings
+from django.core.wsgi import get_wsgi_application
 from django.db import connections
-from django.urls import reverse
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
@@ -43,12 +43,8 @@ from flagadmin.core.server.slow_clients import (
     send_large,
     watch_readers,
 )
-from flagadmin.wsgi import application as wsgi_application
+from flagadmin.worker import load
 from groups.authentication import check_known
-
-READS_ROUTES_AFTER = (
-    5.0  # seconds; the first page with a link would otherwise wait for it, a fifth of its time
-)
 
 
 class _Canonical:
@@ -78,7 +74,6 @@ class Application:
         self.loop = loop
         tasks = watch_readers, end_slow_requests, *loop_routes.tasks
         self.tasks = [loop.create_task(loop_routes.repeat(task)) for task in tasks]
-        loop.call_later(READS_ROUTES_AFTER, self.threads.submit, reverse, "start")
         stop_granian = _prepare_stop_by_signal()
 
         def stop() -> None:  # called by another thread
@@ -309,4 +304,6 @@ def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
         environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
 
 
+load()
+wsgi_application = get_wsgi_application()
 application = Application()

@@ -238,7 +238,6 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "flagadmin.urls"
-WSGI_APPLICATION = "flagadmin.wsgi.application"
 
 TEMPLATES: list[dict[str, Any]] = [
     {

@@ -9,20 +9,11 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        from flagadmin.core.hook import later
+        from flagadmin.core.hook import add, later
         from flagadmin.core.server import loop_routes
 
-        loop_routes.add_later(add_health)
+        add("loop routes", "flagadmin.core.server.ready_answers:add_health")
         if settings.DATABASE_URL:  # the bundled database has no standby
             loop_routes.run_in_loop(later("flagadmin.core.db.standby:watch_commits"))
         if settings.METRICS_TOKEN:
             loop_routes.run_in_loop(later("flagadmin.core.server.process_metrics:sample_worker"))
-
-
-def add_health() -> None:
-    # Imported late: only workers need it.
-    from flagadmin.core.server import loop_routes
-    from flagadmin.core.server.ready_answers import ReadyAnswers
-
-    for path in ("/healthz", "/health"):
-        loop_routes.add_shortcut(path, ReadyAnswers())

@@ -1,15 +1,17 @@
-"""Lists the commands of `flagadmin.client` with Django's, for help and reference. `flagadmin.command` runs them."""
+"""A command of `flagadmin.client` as one of Django's, for help and reference. `flagadmin.__main__` runs it."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from flagadmin.client.main import Command as ClientCommand
-from flagadmin.client.main import add_options, run_command
+from flagadmin.client.main import COMMANDS, add_options, run_command
 
 
 class OfClient(BaseCommand):
-    client: ClientCommand
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.client = COMMANDS[name]
+        self.help = self.client.help
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_options(parser, self.client)

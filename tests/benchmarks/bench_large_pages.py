@@ -176,7 +176,7 @@ def main(flags: int, projects: int, applications: int) -> None:
     with data_directory():
         # In a process of its own, as connections must not be there when this one forks.
         session, addresses = in_new_process(fill, flags, projects, applications)
-        import flagadmin.wsgi  # noqa: F401 - what a worker loads
+        import flagadmin.rsgi  # noqa: F401 - what a worker loads
 
         show([in_new_process(visit, session, address) for address in addresses])
 

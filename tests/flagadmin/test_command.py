@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
-from flagadmin import __version__
+from flagadmin import __version__, client
 from flagadmin.command import GROUPS, REFUSED, SUPPORT, CommandLine
 from flagadmin.settings import INSTALLED_APPS
 from tests.support.paths import ROOT
@@ -43,7 +43,9 @@ def test_version_is_flagadmins(arguments: list[str], capsys: pytest.CaptureFixtu
 def test_help_lists_every_command_of_ours_and_none_that_is_refused() -> None:
     listed = CommandLine(["flagadmin"]).main_help_text(commands_only=True).split()
     commands = get_commands()
-    assert {name for name, app in commands.items() if app in OURS} == set(listed) - set(SUPPORT)
+    assert {name for name, app in commands.items() if app in OURS} | {*client.NAMES} == set(listed) - set(
+        SUPPORT
+    )
     assert not set(listed) & set(REFUSED)
     assert set(REFUSED) <= set(commands), "refuses a command that does not exist"
     assert set(OURS) <= set(INSTALLED_APPS)

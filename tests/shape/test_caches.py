@@ -16,7 +16,7 @@ BOUNDED = {
     "flagadmin/core/db/commits.py: _open_file": "takes no argument",
     "flagadmin/core/http/middleware.py: _get_children": "URL patterns, seven methods and other, statuses",
     "flagadmin/core/http/middleware.py: _make_collector": "takes no argument",
-    "flagadmin/loading.py: load": "takes no argument",
+    "flagadmin/worker.py: load": "takes no argument",
     "groups/tokens.py: make_lookup": "takes a boolean",
     "groups/tokens.py: _list_fields": "takes no argument",
     "projects/connect/snippets.py: read_snippets": "takes no argument",

@@ -5,8 +5,10 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from django.core.management import CommandError, get_commands, load_command_class
+from django.core.management import CommandError, get_commands
 
+from flagadmin import client
+from flagadmin.command import CommandLine
 from tests.documentation.blocks import Block, blocks, pages
 from tests.documentation.not_run import ELSEWHERE, NOT_RUN, PAGES_NOT_RUN, RUN, is_program, why_not_run
 from tests.support.paths import ROOT
@@ -71,7 +73,7 @@ def refusal_of(block: Block, words: list[str]) -> str:
     """What the command says of arguments that it does not take, or nothing."""
     name, *arguments = words
     try:
-        load_command_class(get_commands()[name], name).create_parser("flagadmin", name).parse_args(arguments)
+        CommandLine(["flagadmin"]).fetch_command(name).create_parser("flagadmin", name).parse_args(arguments)
     except (CommandError, SystemExit) as error:
         return f"{block.page}:{block.line}: {shlex.join(words)}: {error}"
     return ""
@@ -83,7 +85,7 @@ def test_commands_have_the_arguments_that_pages_give_them() -> None:
         for block in EVERY
         if block.language == "sh"
         for words in commands(block)
-        if words and words[0] in get_commands()
+        if words and words[0] in {*get_commands(), *client.NAMES}
     ]
     assert len(found) > 30
     refusals = [refusal for each in found if (refusal := refusal_of(*each))]

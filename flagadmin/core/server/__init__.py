@@ -1,9 +1,9 @@
 """The server: worker processes, each with one event loop, and threads for Django.
 
-`manage.py serve` loads the application (`flagadmin/loading.py`), and Granian forks its workers
-(`flagadmin/worker.py`). A request takes a thread only once its body is complete (`flagadmin/rsgi.py`).
-`background_tasks.py` runs tasks in another fork: most on one server at a time in one thread, and tasks that must run
-on time on all servers, each in its own thread. The event loop answers some requests itself (`loop_routes.py`):
+`manage.py serve` loads the application, and Granian forks its workers (`flagadmin/worker.py`). A request takes a
+thread only once its body is complete (`flagadmin/rsgi.py`). `background_tasks.py` runs tasks in another fork: most on
+one server at a time in one thread, and tasks that must run on time on all servers, each in its own thread. The event
+loop answers some requests itself (`loop_routes.py`):
 
 - A shortcut answers from memory or declines. If it declines, Django answers, and the shortcut remembers the response:
   `ready_answers.py` repeats it for an equal request while its `Origin` holds.

@@ -6,6 +6,8 @@ loop_routes.add_shortcut("/healthz", HealthShortcut())
 loop_routes.add_stream("/api/client/streaming", stream)
 loop_routes.run_in_loop(watcher.run)
 
+Commands need not import it all: `hook.add("loop routes", "sdk.loop:register")` names a function that registers more.
+
 Only GET requests without a body and POST requests to a few paths get here; Django answers everything else. Nothing here
 may block: one loop serves all connections of a worker.
 """
@@ -85,18 +87,6 @@ posts: dict[str, Shortcut] = {}
 streams: dict[str, StreamHandler] = {}
 tasks: list[LoopTask] = []
 evaluations: list[re.Pattern[str]] = []
-_later: list[Callable[[], object]] = []
-
-
-def add_later(register: Callable[[], object]) -> None:
-    """Registers a function that registers more. Workers call it before they serve; commands need not import it all."""
-    _later.append(register)
-
-
-def add_the_rest() -> None:
-    """Registers what was left for later."""
-    while _later:
-        _later.pop(0)()
 
 
 def add_shortcut(path: str, shortcut: Shortcut) -> None:

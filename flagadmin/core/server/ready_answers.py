@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.caches import BoundedDict
 from flagadmin.core.http.middleware import choose_request_id
-from flagadmin.core.server.loop_routes import Headers, Learn, Ready
+from flagadmin.core.server.loop_routes import Headers, Learn, Ready, add_shortcut
 
 # Host: ALLOWED_HOSTS. X-Forwarded-Proto: the redirect to HTTPS. Content-Type: the encoding of the query string.
 _ALWAYS = ("host", "x-forwarded-proto", "content-type", "if-none-match")
@@ -102,3 +102,8 @@ class ReadyAnswers:
         shaping = [scope.scheme, scope.query_string, *[headers.get(name, "\n") for name in self._shaping]]
         # A hash, because secrets should not stay in memory and a header may be long. No header contains NUL.
         return hashlib.sha256("\0".join(shaping).encode()).digest(), request_id
+
+
+def add_health() -> None:
+    for path in ("/healthz", "/health"):
+        add_shortcut(path, ReadyAnswers())

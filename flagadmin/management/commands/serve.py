@@ -2,7 +2,6 @@
 
 import logging
 import socket
-import threading
 from argparse import ArgumentParser
 from collections import deque
 from collections.abc import Callable
@@ -28,16 +27,15 @@ from flagadmin.core.server.event_streams import OTHERS, raise_limit
 from flagadmin.core.server.slow_clients import HTTP1
 from flagadmin.core.server.static_files import collect_static_files
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, fork_from_now_on
-from flagadmin.loading import load
-from flagadmin.worker import start
+from flagadmin.worker import load, start
 
 log = logging.getLogger("flagadmin.runtime")
 
 MIN_SECRET_KEY = 32  # characters
 CONNECTIONS = 512  # for each worker, in addition to its streams
 MAX_RESPAWNS = 20  # respawned workers in a minute; more indicate an error that restarting does not fix
-PROBE_INTERVAL, PROBE_TIMEOUT = 0.1, 5.0  # seconds until a worker accepts connections
-MAX_WAIT = 1.0  # seconds until the serving loop checks unprompted
+PROBE_TIMEOUT = 5.0  # seconds until a worker accepts a connection
+MAX_WAIT = 0.2  # seconds until the serving loop checks unprompted
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
 
 
@@ -70,6 +68,7 @@ class Command(BaseCommand):
             migrate()
             collect_static_files()
             commits.limit_size()
+            load()
             background_tasks.run_startup_tasks()
         except (ImproperlyConfigured, NewerDatabaseError) as error:
             raise CommandError(str(error)) from error
@@ -86,20 +85,20 @@ class Command(BaseCommand):
         granian = make_server(host, port, workers)
         if listener:
             serve_on(granian, listener)
-        said = f"{greeting}\nServing at {background_tasks.public_url}/".lstrip()
-        self.serve(granian, lambda stop: self.say_when_served(said, host, port, stop))
+        self.serve(granian, f"{greeting}\nServing at {background_tasks.public_url}/".lstrip(), (host, port))
 
-    def serve(self, granian: Any, say: Callable[[threading.Event], None]) -> None:
-        stop = threading.Event()
-        saying = threading.Thread(target=say, args=(stop,), daemon=True)
-        maintenance = background_tasks.MaintenanceProcess()
+    def serve(self, granian: Any, text: str, address: tuple[str, int]) -> None:
+        """Serves until told to stop. Prints the text once a worker accepts connections: a browser that opens the
+        address earlier is refused.
+        """
+        maintenance, left = background_tasks.MaintenanceProcess(), [text]
 
         def work() -> None:
             maintenance.keep()
-            if saying.ident is None:
-                saying.start()
+            if left and accepts(address):
+                self.stdout.write(left.pop())
 
-        granian.main_loop_interrupt = Wakeup(work)  # begins once the workers have been forked
+        granian.main_loop_interrupt = Wakeup(work)  # called once the workers have been forked
         try:
             granian.serve(target_loader=start)
         except SystemExit:
@@ -107,15 +106,13 @@ class Command(BaseCommand):
             if not granian.interrupt_signal:
                 raise
         finally:
-            stop.set()
             maintenance.end()
 
-    def say_when_served(self, text: str, host: str, port: int, stop: threading.Event) -> None:
-        """Prints the text once a worker accepts connections: a browser that opens the address earlier is refused."""
-        while not stop.wait(PROBE_INTERVAL):
-            with suppress(OSError), socket.create_connection((host, port), timeout=PROBE_TIMEOUT):
-                self.stdout.write(text)
-                return
+
+def accepts(address: tuple[str, int]) -> bool:
+    with suppress(OSError), socket.create_connection(address, timeout=PROBE_TIMEOUT):
+        return True
+    return False
 
 
 def begin_metrics(directory: Path) -> None:

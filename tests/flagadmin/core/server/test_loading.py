@@ -21,7 +21,7 @@ OF_SERVERS = {
 
 def test_packages_that_few_requests_need_are_loaded_late():
     assert not LATE & {
-        name.partition(".")[0] for name in loaded_by("from flagadmin.loading import load; load()")
+        name.partition(".")[0] for name in loaded_by("from flagadmin.worker import load; load()")
     }
 
 

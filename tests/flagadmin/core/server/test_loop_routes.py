@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.urls import resolve
 
-from flagadmin import loading, rsgi
+from flagadmin import rsgi, worker
 from flagadmin.core.server import loop_routes, slow_clients
 from flagadmin.core.server.loop_routes import Learn, Ready, StreamRequest
 from tests.support import event_loop
@@ -162,5 +162,5 @@ def test_views_of_recent_short_paths_are_remembered() -> None:
         {"project_id": "a", "name": "b"},
         {"project_id": "b", "name": "a"},
     )
-    long = flag.format("a", "b" * loading.MAX_LENGTH)
+    long = flag.format("a", "b" * worker.MAX_LENGTH)
     assert resolve(long) is not resolve(long)

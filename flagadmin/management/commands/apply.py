@@ -1,7 +1,0 @@
-from flagadmin.client.main import COMMANDS
-from flagadmin.management.client_command import OfClient
-
-
-class Command(OfClient):
-    client = COMMANDS["apply"]
-    help = client.help
