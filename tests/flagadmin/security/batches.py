@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 T = TypeVar("T")
-BATCH_SIZE = 8
+BATCH_SIZE = 16
 
 
 @contextmanager

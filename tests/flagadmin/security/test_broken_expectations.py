@@ -9,13 +9,13 @@ import pytest
 
 from playground.models import SavedContext
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy, StrategySegment
+from projects.models import Dependency, Flag, FlagEnvironment, Project
 from projects.revision import read_revisions
 from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.calls import calls
 from tests.flagadmin.security.routes import routes
-from tests.flagadmin.security.valid_bodies import VALID, valid_body
-from tests.flagadmin.security.world import address, body_for, build
+from tests.flagadmin.security.valid_bodies import bodies
+from tests.flagadmin.security.world import address, build_strategies
 from tests.playground.saved_contexts.guarded import WHO, failing_in
 
 pytestmark = pytest.mark.exhaustive
@@ -49,14 +49,7 @@ WHILE_OFF = {f"post {PLACE}/on", f"post {IN_BULK}/on"}
 
 @pytest.fixture
 def world(shop: Any) -> dict[str, Any]:
-    """The flags have a variant, and a strategy with a segment of all projects; ``moment`` was before."""
-    world = build(shop)
-    FlagEnvironment.objects.update(variants=[{"name": "green", "weight": 1000, "weightType": "variable"}])
-    for flag in Flag.objects.filter(name__in=["checkout", "third"]):
-        Strategy.objects.create(flag=flag, environment_id="production", name="default")
-    StrategySegment.objects.create(strategy_id=world["strategy"], segment_id=world["segment"])
-    FlagEnvironment.objects.get_or_create(flag=Flag.objects.get(name="third"), environment_id="production")
-    return world
+    return build_strategies(shop)
 
 
 def expect_what_is() -> None:
@@ -79,13 +72,6 @@ def as_it_is(off: dict[str, Any], checked: Any) -> dict[str, Any]:
         return off
     [(answer, _)] = checked.shares
     return off | {"enabled": True, "variant": answer.variant}
-
-
-def bodies(method: str, route: Any, world: dict[str, Any]) -> list[Any]:
-    """The shortest and the fullest; one of an operation that takes none."""
-    operation = f"{method} {route}"
-    full = [valid_body(operation, world)] if operation in VALID else []
-    return [body_for(method, route, world), *full]
 
 
 @pytest.mark.parametrize(

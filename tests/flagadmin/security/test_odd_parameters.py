@@ -9,7 +9,7 @@ import pytest
 from tests.flagadmin.security.batches import in_batches, undone
 from tests.flagadmin.security.routes import Route
 from tests.flagadmin.security.sending import caller, described_api, is_sound, known_routes, send
-from tests.flagadmin.security.world import address, build
+from tests.flagadmin.security.world import address
 from tests.support.examples import examples, spread
 
 pytestmark = pytest.mark.exhaustive
@@ -22,11 +22,6 @@ TEXTS = (
 IN_PATHS = (" ", "-1", "9" * 40, "é😀", "x" * 3000, "%", "\\", "\ud7ff\ufffe")
 
 PARTS = 4
-
-
-@pytest.fixture
-def world(shop: Any) -> Any:
-    return build(shop)
 
 
 def described_parameters() -> dict[str, list[str]]:

@@ -12,23 +12,15 @@ from django.utils import timezone
 from groups.models import Grant, Role, RolePermission
 from groups.permissions import BuiltIn, Permission, Scope
 from projects.definitions import read_definitions
-from projects.models import (
-    Dependency,
-    Flag,
-    FlagEnvironment,
-    ProjectEnvironment,
-    Segment,
-    Strategy,
-    StrategySegment,
-)
+from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Segment
 from releases.derive import find_differing
 from tests.flagadmin.security.batches import undone
 from tests.flagadmin.security.calls import calls
 from tests.flagadmin.security.plan_tricks import PLAN_TRICKS
 from tests.flagadmin.security.routes import routes
 from tests.flagadmin.security.tricks import TRICKS
-from tests.flagadmin.security.valid_bodies import VALID, valid_body
-from tests.flagadmin.security.world import address, body_for, build
+from tests.flagadmin.security.valid_bodies import bodies
+from tests.flagadmin.security.world import address, build_strategies
 from tests.support.cast import client, make_project, make_token, make_user
 from tests.support.playground import live_flag
 
@@ -83,12 +75,7 @@ def answers() -> Any:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("enabled", [True, False], ids=["on", "off"])
 def test_no_operation_changes_an_answer(attacker: Any, shop: Any, enabled: bool) -> None:
-    world = build(shop)
-    FlagEnvironment.objects.update(variants=[{"name": "green", "weight": 1000, "weightType": "variable"}])
-    for flag in Flag.objects.filter(name__in=["checkout", "third"]):
-        Strategy.objects.create(flag=flag, environment_id="production", name="default")
-    StrategySegment.objects.create(strategy_id=world["strategy"], segment_id=world["segment"])
-    FlagEnvironment.objects.get_or_create(flag=Flag.objects.get(name="third"), environment_id="production")
+    world = build_strategies(shop)
     FlagEnvironment.objects.filter(flag__archived_at=None).update(enabled=enabled)
     Dependency.objects.all().delete()
     guard()
@@ -101,11 +88,6 @@ def test_no_operation_changes_an_answer(attacker: Any, shop: Any, enabled: bool)
     assert [operation for operation, said in outcomes if said == "changed"] == []
     assert len({operation for operation, said in outcomes if said == "refused"}) >= (10 if enabled else 2)
     assert len(outcomes) > 60
-
-
-def bodies(method: str, route: Any, world: dict[str, Any]) -> list[Any]:
-    operation = f"{method} {route}"
-    return [body_for(method, route, world), *([valid_body(operation, world)] if operation in VALID else [])]
 
 
 def outcome(caller: Any, method: str, url: str, body: Any, before: Any) -> str:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from groups.permissions import BuiltIn
+from tests.flagadmin.security.routes import Route
+from tests.flagadmin.security.world import body_for
 from tests.support.signals import make_alert, make_body
 
 VARIANT = {
@@ -445,6 +447,13 @@ VALID |= {
 def valid_body(operation: str, world: dict[str, Any]) -> Any:
     """The body with the ids of this world in it."""
     return _filled(VALID[operation], world)
+
+
+def bodies(method: str, route: Route, world: dict[str, Any]) -> list[Any]:
+    """The shortest and the fullest; one of an operation that takes none."""
+    operation = f"{method} {route}"
+    full = [valid_body(operation, world)] if operation in VALID else []
+    return [body_for(method, route, world), *full]
 
 
 def _filled(value: Any, world: dict[str, Any]) -> Any:

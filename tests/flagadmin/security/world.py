@@ -28,6 +28,7 @@ from projects.models import (
     FlagView,
     Segment,
     Strategy,
+    StrategySegment,
     StrategyType,
     TagType,
 )
@@ -327,6 +328,17 @@ def make_analysis(flag: Flag) -> Analysis:
         caller_name="robot",
         created_at=flag.created_at,
     )
+
+
+def build_strategies(shop: Any) -> dict[str, Any]:
+    """The flags have a variant, and a strategy with a segment of all projects; ``moment`` was before."""
+    world = build(shop)
+    FlagEnvironment.objects.update(variants=[{"name": "green", "weight": 1000, "weightType": "variable"}])
+    for flag in Flag.objects.filter(name__in=["checkout", "third"]):
+        Strategy.objects.create(flag=flag, environment_id="production", name="default")
+    StrategySegment.objects.create(strategy_id=world["strategy"], segment_id=world["segment"])
+    FlagEnvironment.objects.get_or_create(flag=Flag.objects.get(name="third"), environment_id="production")
+    return world
 
 
 def build_plans(flag: Flag) -> dict[str, Any]:
