@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.utils.decorators import method_decorator
 from django.utils.functional import Promise, SimpleLazyObject
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
@@ -138,7 +139,7 @@ class ListPage(ListMixin, ConsolePage):
         listing = self.get_listing()
         if request.GET.get("format") == "csv":
             header = [column.label for column in listing.columns if column.key]
-            name = self.csv_name.format(**self.kwargs)
+            name = self.csv_name.format(**self.kwargs) or slugify(self.get_title())
             return make_csv_response(request, name, header, self.get_csv_lines(listing.all_rows))
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
 

@@ -23,8 +23,8 @@ class GroupsPage(ListPage):
     title = "Groups"
     lead = "Members have every role their group has."
     noun = "group,groups"
-    csv_name = "groups"
     new = ("group-new", "New group")
+    creates = Permission.ADMIN
     none_yet = "No groups yet. A group gives its members roles in one place."
     begin = ("group-new", "Create the first group")
     default_sort = "name"
@@ -55,9 +55,6 @@ class GroupsPage(ListPage):
             member_count=Count("memberships", distinct=True),
             project_count=Count("grants__project", distinct=True, filter=counted),
         )
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.ADMIN)
 
 
 class GroupPage(OneGroup):

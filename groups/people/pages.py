@@ -59,8 +59,8 @@ class AccountsPage(Kind, ListPage):
             "Two-step verification",
             by=("has_second_factor", "username"),
             csv=lambda row: "on" if row.has_second_factor else "off",
-            cell='<span class="pill {{ row.has_second_factor|yesno:"on,off" }}">'
-            '{{ row.has_second_factor|yesno:"On,Off" }}</span>',
+            pill='{{ row.has_second_factor|yesno:"on,off" }}',
+            shown='yesno:"On,Off"',
         ),
         Column("seen", "Last seen", by=("last_seen",), shown="ago"),
     )

@@ -44,8 +44,8 @@ class RolesPage(ListPage):
     title = "Roles"
     lead = "Root roles apply everywhere, project roles in the projects where they are granted."
     noun = "role,roles"
-    csv_name = "roles"
     new = ("role-new", "New project role")
+    creates = Permission.ADMIN
     columns = (
         Column(
             "name",
@@ -54,12 +54,7 @@ class RolesPage(ListPage):
             link='{% url "role" row.pk %}',
             below="description|truncatechars:140",
         ),
-        Column(
-            "type",
-            "Type",
-            by=("type", "id"),
-            cell='<span class="pill line">{{ row.get_type_display }}</span>',
-        ),
+        Column("type", "Type", by=("type", "id"), pill="line", cell="{{ row.get_type_display }}"),
         Column("permissions", "Permissions", by=("permission_count",), numeric=True),
         Column("users", "Accounts", by=("user_count",), numeric=True, value="holding_accounts"),
         Column("groups", "Groups", by=("group_count",), numeric=True, value="holding_groups"),
@@ -84,9 +79,6 @@ class RolesPage(ListPage):
             root_group_count=_count_distinct(Group.objects.all(), "root_role", "pk"),
             project_count=_count_distinct(Grant.objects.all(), "role", "project"),
         ).order_by("id")
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.ADMIN)
 
     def complete(self, rows: list[Any]) -> list[Any]:
         for role in rows:

@@ -33,7 +33,6 @@ class InviteLinksPage(ListPage):
         "Anyone who has such a link can create an account with its root role, until it expires or is revoked."
     )
     noun = "link,links"
-    csv_name = "invite-links"
     new = ("invite-link-new", "New invite link")
     none_yet = "No invite links yet."
     begin = ("invite-link-new", "Create the first invite link")

@@ -236,13 +236,12 @@ class SourceHistoryPage(ListPage):
     title = "History of the source"
     lead = "What Unleash recorded before the move. It is read-only, and nothing can be reverted to it."
     noun = "change,changes"
-    csv_name = "history-of-the-source"
     none_yet = "No history yet. The command manage.py move apply --database copies it."
     keeps_bar = False
     default_sort = "-when"
     columns = (
         Column("when", "When", by=("created_at", "event_id"), shown="moment"),
-        Column("what", "What", by=("type",), cell='<span class="pill">{{ row.type }}</span>'),
+        Column("what", "What", by=("type",), pill=""),
         Column("who", "Who", by=("created_by",)),
         Column("project", "Project", by=("project",), shown='default:"–"'),
         Column("feature", "Flag", by=("feature",), shown='default:"–"'),

@@ -212,14 +212,7 @@ class HistoryPage(ListPage):
             "{{ label }}</span> {% empty %}–{% endfor %}",
             unlabeled=True,
         ),
-        Column(
-            "state",
-            "State",
-            by=("state",),
-            value="state_label",
-            cell='<span class="pill {{ row.mark }}">{{ row.state_label }}</span>',
-            unlabeled=True,
-        ),
+        Column("state", "State", by=("state",), value="state_label", pill="{{ row.mark }}", unlabeled=True),
     )
     default_sort = "-when"
     csv_name = "imports"

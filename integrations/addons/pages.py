@@ -55,7 +55,6 @@ STATES = {
 class IntegrationsPage(ListPage):
     template_name = "integrations/integrations.html"
     title = "Integrations"
-    csv_name = "integrations"
     default_sort = "name"
     lead = "Send changes to chat, webhooks and other systems."
     noun = "integration,integrations"
@@ -76,11 +75,12 @@ class IntegrationsPage(ListPage):
             "State",
             by=("enabled",),
             csv=lambda row: "enabled" if row.enabled else "disabled",
-            cell='<span class="pill {{ row.enabled|yesno:"on,off" }}">'
-            '{{ row.enabled|yesno:"Enabled,Disabled" }}</span>',
+            pill='{{ row.enabled|yesno:"on,off" }}',
+            shown='yesno:"Enabled,Disabled"',
         ),
         Column("last_sent", "Last sent", by=("last_sent",), shown="ago", none="never"),
     )
+    creates = Permission.CREATE_ADDON
     filters = (Filter("q", "Provider or description", by=("provider", "description")),)
     api_call = f"GET {API}"
 
@@ -91,9 +91,6 @@ class IntegrationsPage(ListPage):
         for row in rows:
             row.shown_name = name_of(row)
         return rows
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.CREATE_ADDON)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_edit = self.caller.can(Permission.UPDATE_ADDON)
@@ -298,9 +295,7 @@ class DeliveriesPage(ListPage):
             cell='{% include "integrations/delivery.html" %}',
             unlabeled=True,
         ),
-        Column(
-            "state", "State", by=("state",), cell='<span class="pill {{ row.pill }}">{{ row.label }}</span>'
-        ),
+        Column("state", "State", by=("state",), pill="{{ row.pill }}", cell="{{ row.label }}"),
         Column("attempts", "Attempts", by=("attempts",), numeric=True),
         Column("sent_at", "Sent", by=("sent_at",), shown="ago", none="not yet"),
         Column(

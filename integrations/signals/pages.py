@@ -99,8 +99,8 @@ class SignalsPage(ListPage):
     title = "Signals"
     lead = "Monitoring and other systems that can turn flags off or leave a note on them."
     noun = "source,sources"
-    csv_name = "signals"
     new = ("signal-source-new", "New source")
+    creates = Permission.CREATE_ADDON
     none_yet = "No sources yet. A source, such as Alertmanager, sends signals; its rules say what they do."
     begin = ("signal-source-new", "Create the first source")
     default_sort = "name"
@@ -119,9 +119,6 @@ class SignalsPage(ListPage):
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         seen = self.caller.match_readable("rules__project")
         return list_sources().annotate(rule_count=Count("rules", distinct=True, filter=seen))
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.CREATE_ADDON)
 
 
 class NewSource(ShowsSecretOnce, FormPage):

@@ -161,7 +161,6 @@ class ExpectationsPage(ListPage):
     title = "Expectations"
     lead = "What each saved context should get, checked against the current flags."
     noun = "expectation,expectations"
-    csv_name = "expectations"
     new = ("expectation-new", "New expectation")
     none_yet = "No expectations yet. A saved context can say which flags it expects to be on or off."
     begin = ("saved-contexts", "Saved contexts")
@@ -171,8 +170,8 @@ class ExpectationsPage(ListPage):
             "met",
             "Met",
             by=("met", "environment", "flag", "name"),
-            cell='<span class="pill {% if row.met == "yes" %}on{% else %}warn{% endif %}">'
-            '{% if row.met == "yes" %}Met{% else %}Not met{% endif %}</span>',
+            pill='{% if row.met == "yes" %}on{% else %}warn{% endif %}',
+            cell='{% if row.met == "yes" %}Met{% else %}Not met{% endif %}',
         ),
         Column("flag", "Flag", by=("flag",), link="{{ row.trace }}", heads_row=True),
         Column("environment", "Environment", by=("environment",)),

@@ -62,7 +62,6 @@ class SavedContextsPage(ListPage):
     title = "Saved contexts"
     lead = "Contexts with a name, to evaluate and compare flags for."
     noun = "saved context,saved contexts"
-    csv_name = "saved-contexts"
     new = ("saved-context-new", "New saved context")
     none_yet = "No saved contexts yet. The playground saves the one in its form."
     begin = ("playground", "Open the playground")

@@ -195,7 +195,6 @@ class AllApplicationsPage(ListPage):
     title = "Applications"
     lead = "Applications that have reported to flagadmin, with the projects whose flags they use."
     noun = "application,applications"
-    csv_name = "applications"
     none_yet = "No applications yet. They appear here with their first report."
     begin = ("connect-anywhere", "Connect an SDK")
     default_sort = "name"

@@ -56,7 +56,6 @@ class ContextFieldsPage(ListPage):
     title = "Context fields"
     lead = "What applications send with each evaluation. Conditions can use other fields too."
     noun = "context field,context fields"
-    csv_name = "context-fields"
     new = ("context-field-new", "New context field")
     none_yet = "No context fields yet."
     columns = (

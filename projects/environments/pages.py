@@ -55,8 +55,8 @@ class EnvironmentsPage(ListPage):
         "Shared by all projects, in the order in which every page lists them. "
         "A project's Environments tab compares them."
     )
-    csv_name = "environments"
     new = ("environment-new", "New environment")
+    creates = Permission.ADMIN
     columns = (
         Column(
             "name",
@@ -76,9 +76,6 @@ class EnvironmentsPage(ListPage):
     def get_rows(self, values: dict[str, str]) -> list[dict[str, Any]]:
         allowed = self.caller.readable_projects
         return list_environment_summaries(projects=None if allowed is None else sorted(allowed))
-
-    def may_create(self) -> bool:
-        return self.caller.is_admin
 
 
 class EnvironmentForm(forms.Form):

@@ -36,10 +36,10 @@ from projects.projects.settings import ACCESS
 class ProjectsPage(ListPage):
     template_name = "projects/projects.html"
     title = "Projects"
-    csv_name = "projects"
     lead = "Flags belong to projects; access is granted per project."
     noun = "project,projects"
     new = ("project-new", "New project")
+    creates = Permission.CREATE_PROJECT
     table_class = "stack projects"
     columns = (
         Column("name", "Project", by=("name",), csv="pk", cell='{% include "projects/name.html" %}'),
@@ -112,9 +112,6 @@ class ProjectsPage(ListPage):
         if self.archived:
             return "No archived projects."
         return "You have no projects. Ask an admin or a project owner for access."
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.CREATE_PROJECT)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

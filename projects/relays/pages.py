@@ -22,7 +22,6 @@ class RelaysPage(ListPage):
     template_name = "relays/relays.html"
     title = "Relays"
     api_call = "GET /api/admin/relays"
-    csv_name = "relays"
     default_sort = "region"
     lead = "Relays serve SDKs close by and keep working when this server is unreachable."
     noun = "relay,relays"

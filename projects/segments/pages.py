@@ -54,7 +54,6 @@ class SegmentsPage(ListPage):
     title = "Segments"
     lead = "Conditions shared by strategies. A change applies to every strategy that uses the segment."
     noun = "segment,segments"
-    csv_name = "segments"
     new = ("segment-new", "New segment")
     none_yet = "No segments yet. A segment names conditions that several strategies share."
     begin = ("segment-new", "Create the first segment")

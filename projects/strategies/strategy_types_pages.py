@@ -37,8 +37,8 @@ class StrategyTypesPage(ListPage):
     )
     noun = "strategy type,strategy types"
     table_class = "stack actions"
-    csv_name = "strategy-types"
     new = ("strategy-type-new", "New strategy type")
+    creates = Permission.CREATE_STRATEGY
     none_yet = "No strategy types yet."
     columns = (
         Column(
@@ -59,9 +59,6 @@ class StrategyTypesPage(ListPage):
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         return StrategyType.objects.all()
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.CREATE_STRATEGY)
 
     @cached_property
     def used(self) -> dict[str, int]:

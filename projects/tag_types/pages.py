@@ -18,8 +18,8 @@ class TagTypesPage(ListPage):
     title = "Tag types"
     lead = "A tag is a type and a value: team:payments."
     noun = "tag type,tag types"
-    csv_name = "tag-types"
     new = ("tag-type-new", "New tag type")
+    creates = Permission.CREATE_TAG_TYPE
     none_yet = "No tag types yet."
     default_sort = "name"
     columns = (
@@ -44,9 +44,6 @@ class TagTypesPage(ListPage):
 
     def get_rows(self, values: dict[str, str]) -> QuerySet[Any]:
         return TagType.objects.annotate(used=Count("tags"))
-
-    def may_create(self) -> bool:
-        return self.caller.can(Permission.CREATE_TAG_TYPE)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_edit=self.caller.can(Permission.UPDATE_TAG_TYPE), **kwargs)

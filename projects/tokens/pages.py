@@ -202,7 +202,6 @@ def may_revoke(caller: Caller, token: ApiToken) -> bool:
 class TokensPage(ListPage):
     template_name = "tokens/tokens.html"
     title = "API tokens"
-    csv_name = "api-tokens"
     default_sort = "name"
     noun = "token,tokens"
     none_yet = "No API tokens yet. An SDK needs one to read flags."

@@ -221,7 +221,6 @@ class PlansPage(ListPage):
     title = "Release plans"
     lead = "Flags that are rolled out in steps."
     noun = "release plan,release plans"
-    csv_name = "release-plans"
     none_yet = "No release plans. Start one on a flag: Roll out, then “In steps”."
     default_sort = "flag"
     columns = (

@@ -42,7 +42,6 @@ class TemplatesPage(ListPage):
     title = "Release templates"
     lead = "Rollouts in steps. A release plan of a flag can start from one."
     noun = "release template,release templates"
-    csv_name = "release-templates"
     new = ("release-template-new", "New template")
     none_yet = "No release templates yet. A template is a rollout in steps, for any flag."
     begin = ("release-template-new", "Create the first template")

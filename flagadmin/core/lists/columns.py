@@ -29,6 +29,7 @@ class Column:
     shown: str = ""  # filters of the value: "ago"
     cell: str = ""  # the content of the cell in place of the value
     none: str = ""  # a word in place of a value that is missing
+    pill: str | None = None  # the classes of a pill around it
     link: str = ""  # the URL of a link around it
     below: str = ""  # a second line, with filters: "description|truncatechars:140"
     css: str = ""  # classes of the cell
@@ -64,6 +65,8 @@ class Column:
         if self.none:
             missing = f'<span class="muted">{self.none}</span>'
             content = f"{{% if row.{self.path} %}}{content}{{% else %}}{missing}{{% endif %}}"
+        if self.pill is not None:
+            content = f'<span class="{f"pill {self.pill}".strip()}">{content}</span>'
         if self.link:
             content = f'<a href="{self.link}">{content}</a>'
         if self.below:

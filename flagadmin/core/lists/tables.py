@@ -25,11 +25,12 @@ class ListMixin:
     filters: Sequence[Filter] = ()
     default_sort = ""
     per_page = 50
-    csv_name = "list"  # may name parameters of the URL, like the title
+    csv_name = ""  # may name parameters of the URL, like the title, from which it follows by default
     lead = ""  # a line below the title
     noun = "row,rows"  # what the list counts
     table_class = "stack"
     new = ("", "")  # the page that makes another row: the name of its URL, and the label of its button
+    creates: Any = None  # the permission that this needs
     none_yet = ""  # what the page says without a row
     begin = ("", "")  # the link below that, like ``new``
     keeps_bar = True  # whether a list without rows shows its filters
@@ -84,7 +85,7 @@ class ListMixin:
 
     def may_create(self) -> bool:
         """Whether the caller may open the page ``new``."""
-        return True
+        return self.creates is None or self.caller.can(self.creates)
 
     def get_beginning(self) -> tuple[str, str]:
         """The URL and label of the link that a list without rows shows; "" for none."""

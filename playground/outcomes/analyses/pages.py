@@ -72,13 +72,7 @@ class AnalysesPage(ListPage):
         Column("flag", "Flag", by=("flag__name",), link='{% url "flag" row.flag.project_id row.flag.name %}'),
         Column("environment", "Environment", by=("environment",), value="environment_id"),
         Column("sentence", "What came out", shown='default:"–"|truncatechars:200'),
-        Column(
-            "state",
-            "State",
-            by=("state",),
-            csv=lambda row: row.get_state_display(),
-            cell='<span class="pill {{ row.mark }}">{{ row.get_state_display }}</span>',
-        ),
+        Column("state", "State", by=("state",), value="state_label", pill="{{ row.mark }}"),
         Column("maker", "Asked by", by=("maker",), csv="caller_name"),
         Column("when", "When", by=("created_at",), shown="ago"),
     )
@@ -93,7 +87,7 @@ class AnalysesPage(ListPage):
 
     def complete(self, rows: list[Any]) -> list[Any]:
         for row in rows:
-            row.url, row.mark = analysis_url(row), MARKS[row.state]
+            row.url, row.mark, row.state_label = analysis_url(row), MARKS[row.state], row.get_state_display()
         return rows
 
     def get_beginning(self) -> tuple[str, str]:
