@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import orjson
 from django.db import connection
 
+from flagadmin.core.change_checks import KnownChange
 from playground.engine.definitions import (
     DependencyDefinition,
     FlagDefinition,
@@ -153,6 +154,18 @@ class Definitions:
         """These flags, with those of their segments that are known."""
         listed = list(flags)
         return cls(listed, {key: known[key] for key in sorted(find_used_segments(listed) & known.keys())})
+
+    def after(self, known: KnownChange, environment: str) -> "Definitions":
+        """The flags in the environment after the change. Lacks segments and parents that are not among these."""
+        members: dict[str, Any] = {flag["name"]: flag for flag in self.flags}
+        for (name, place), changed in known.flags.items():
+            if changed is not None and place in ("", environment):
+                members[name] = {**members.get(name, {}), **changed}
+        gone = known.archived.union(known.deleted)
+        # Changed parts of an archived flag do not make it a flag of these.
+        flags: Any = [flag for name, flag in sorted(members.items()) if name not in gone and "name" in flag]
+        segments: Any = {key: {**each, **known.segments.get(key, {})} for key, each in self.segments.items()}
+        return Definitions(flags, segments)
 
     def by_name(self) -> dict[str, FlagDefinition]:
         return {flag["name"]: flag for flag in self.flags}

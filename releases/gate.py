@@ -166,9 +166,9 @@ class GateWatch(Watch):
 
     def foresee(self, known: KnownChange) -> Refusal | None:
         for name, before in self.before.items():
-            if known.environment in ("", name) and not find_skipping(self.project_id, name):
-                after, gone = _predict(before, known)
-                refusal = _refuse(self.project_id, name, before, after, set(), gone, applied=self.applied)
+            if not find_skipping(self.project_id, name):
+                after, archived = before.after(known, name), known.archived
+                refusal = _refuse(self.project_id, name, before, after, set(), archived, applied=self.applied)
                 if refusal is not None:
                     check_writable()
                     return refusal
@@ -186,15 +186,6 @@ class GateWatch(Watch):
                 return refusal
         refusals = (_refuse_tags(self.project_id, name, pairs, recorded) for name, pairs in retagged.items())
         return next(filter(None, refusals), None)
-
-
-def _predict(before: Definitions, known: KnownChange) -> tuple[Definitions, set[str]]:
-    """The flags after the change, and the archived ones."""
-    gone = {name for name, members in known.flags.items() if members is None}
-    left = (flag for flag in before.flags if flag["name"] not in gone)
-    edited: Any = [{**flag, **(known.flags.get(flag["name"]) or {})} for flag in left]
-    segments: Any = {key: {**each, **known.segments.get(key, {})} for key, each in before.segments.items()}
-    return Definitions(edited, segments), gone
 
 
 def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
@@ -232,11 +223,11 @@ def _refuse(
     before: Definitions,
     after: Definitions,
     recorded: set[tuple[str, str]],
-    gone: Collection[str] = (),
+    foreseen: Collection[str] = (),
     *,
     applied: str = "",
 ) -> NeedsChangeRequest | None:
-    """``gone``: flags that the change would archive."""
+    """``foreseen``: flags that the change would archive."""
     flags, segments = find_differing(before, after)
     entered = {flag["name"] for flag in after.flags} - {flag["name"] for flag in before.flags}
     brought = _find_brought(project_id, environment, entered) if entered else []
@@ -247,7 +238,7 @@ def _refuse(
         if brought:
             return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
-        archived = {*rows.values_list("name", flat=True), *gone}
+        archived = {*rows.values_list("name", flat=True), *foreseen}
         changes: Sequence[ProposedChange] | None
         if applied:
             changes = _turn_off(flags) if archived.issuperset(flags) and not segments else None

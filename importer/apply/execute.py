@@ -18,7 +18,8 @@ from django.db.models.functions import Concat
 from django.utils import timezone
 
 from flagadmin.core.audit.record import AuditEvent, Event, EventType, copy_all, read_transaction_time
-from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
@@ -241,7 +242,10 @@ def find_last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None
 def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = ignore_progress) -> ImportRun:
     target = plan.target
     assert target is not None
-    check_comment(list_touched_places(plan))
+    changing = plan.with_action(Action.CREATE, Action.CHANGE)
+    known = dict(chain.from_iterable(flag.know(plan.project, plan.environment) for flag in changing))
+    expects = not any(saved.action is not Action.SAME for saved in plan.saved_contexts.values())
+    foresee(list_touched_places(plan), KnownChange(known, keeps_expectations=expects))
     now, project, environment = timezone.now(), target.project.id, target.environment
     created = list(plan.with_action(Action.CREATE))
     changed = [(f.stored.id, f) for f in plan.with_action(Action.CHANGE) if f.stored is not None]

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from uuid import UUID
 
 from django.utils import timezone
 
 from flagadmin.core.audit.record import AuditEvent, Event, EventType, copy_all
-from flagadmin.core.change_checks.comments import check_comment
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
 from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.errors import MAX_DETAILS, Conflict, NotFound, Problem, choices
@@ -63,8 +65,17 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     run = ImportRun.objects.select_for_update().get(id=run_id)
     plans = _plan_and_check(run, caller)
     check_room(project, sum(plan.is_revived for plan in plans))
-    check_comment([Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)])
-    _write(plans, run, caller, list(undo_saved_contexts(run.saved_contexts, caller)))
+    untouched = _find_untouched(plans, run)
+    kept_plans = [plan for plan in plans if plan.stored and plan.stored.id not in untouched]
+    known = KnownChange(
+        dict(chain.from_iterable(plan.know(run.project, run.environment) for plan in kept_plans)),
+        deleted=[plan.name for plan in plans if plan not in kept_plans],
+        keeps_expectations=not run.saved_contexts,
+    )
+    event = Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)
+    foresee([event], known)
+    events = list(undo_saved_contexts(run.saved_contexts, caller))
+    _write(kept_plans, untouched, run, caller, events)
     run.state = ImportRun.State.UNDONE
     run.save(update_fields=["state"])
     return run
@@ -261,10 +272,10 @@ def _find_untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
     }
 
 
-def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[Event]) -> None:
+def _write(
+    kept_plans: list[FlagPlan], deleted: set[int], run: ImportRun, caller: Caller, events: list[Event]
+) -> None:
     now = timezone.now()
-    deleted = _find_untouched(plans, run)
-    kept_plans = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
     numbered = [(plan.stored.id, plan) for plan in kept_plans if plan.stored is not None]
     archived = [flag_id for flag_id, plan in numbered if plan.becomes_archived]
     revived = [flag_id for flag_id, plan in numbered if plan.is_revived]

@@ -183,6 +183,22 @@ class FlagPlan:
         before: list[Any] = [strategy | {"id": key} for strategy, key in pairs]
         return before, match(before, self.after["strategies"])
 
+    def know(self, project: str, environment: str) -> Iterator[tuple[tuple[str, str], Document | None]]:
+        """What the flag gets, for a known change: in all environments, and in this one."""
+        assert self.after is not None
+        if self.after["archived"]:
+            yield (self.name, ""), None
+            return
+        _, strategies = self.pair_strategies()
+        shared = {"impression_data": self.after["impressionData"], "dependencies": self.after["parents"]}
+        own = {"enabled": self.after["enabled"], "variants": self.after["variants"]}
+        if self.before is not None and not self.is_revived:
+            yield (self.name, ""), shared
+        whole = {"name": self.name, "project": project, "stale": self.after["stale"]}
+        # Where sort orders are equal, the order is that of the file.
+        own["strategies"] = sorted(strategies, key=lambda strategy: strategy["sortOrder"] or 0)
+        yield (self.name, environment), whole | shared | own
+
     def differs(self, *members: str) -> bool:
         """Whether the import creates it, or changes one of these members of its document."""
         before, after = self.before, self.after

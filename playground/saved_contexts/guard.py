@@ -3,13 +3,13 @@
 Registered with `flagadmin.core.change_checks`, which calls it before and after a project changes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record_all
-from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks import BrokenExpectations, KnownChange, Watch
 from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import MAX_DETAILS, Problem
 from groups.access import Caller, Permission
@@ -25,7 +25,7 @@ from playground.saved_contexts.expectations import (
     compile_flags,
     read_stored_flags,
 )
-from projects.definitions import Definitions, find_parents, find_unlike_flags
+from projects.definitions import Definitions, find_parents, find_unlike_flags, find_used_segments
 from projects.revision import read_revisions
 
 OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
@@ -33,36 +33,61 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 
 
 def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
-    """Reads the project's flags with expectations. Returns the check to run after the change.
+    """The watch of the project's expectations, if there are any."""
+    expectations = _list_enforced(project_id)
+    return _ExpectationWatch(project_id, expectations) if expectations else lambda: None
+
+
+class _ExpectationWatch(Watch):
+    """Reads the project's flags with expectations before and after a change.
 
     Only the project's own answers count: a flag moved to another project is off here, like a deleted one. Two
     queries, and four to eight for each environment with expectations. The check needs one query if no flag of the
     project evaluates differently, otherwise as many again; it evaluates only the differences.
     """
-    expectations = _list_enforced(project_id)
-    if not expectations:
-        return lambda: None
-    revision, before, now = read_revisions([project_id]), _read(project_id, expectations), timezone.now()
 
-    def check() -> BrokenExpectations | None:
-        if read_revisions([project_id]) == revision:
+    def __init__(self, project_id: str, expectations: Sequence[Expectation]) -> None:
+        self.project_id, self.expectations, self.now = project_id, expectations, timezone.now()
+        self.revision, self.before = read_revisions([project_id]), _read(project_id, expectations)
+
+    def look_at(self, flags: Collection[str] | None) -> None:
+        """All have been read."""
+
+    def foresee(self, known: KnownChange) -> BrokenExpectations | None:
+        """None also if a flag would use a segment or a parent that has not been read."""
+        named = _group_flags(self.expectations)
+        after = {
+            name: read.after(known, name).select(named[name] | read.by_name().keys())
+            for name, read in self.before.items()
+        }
+        is_read = all(
+            find_used_segments(read.flags) <= read.segments.keys()
+            and find_parents(read.flags) <= read.by_name().keys()
+            for read in after.values()
+        )
+        if not is_read or not known.keeps_expectations or get_change_options().override_by is not None:
             return None
-        after = _read(project_id, expectations)
-        changed_flags = {name: find_unlike_flags(before[name], after[name]) for name in before}
+        return self._judge(after)
+
+    def __call__(self) -> BrokenExpectations | None:
+        if read_revisions([self.project_id]) == self.revision:
+            return None
+        return self._judge(_read(self.project_id, self.expectations))
+
+    def _judge(self, after: Mapping[str, Definitions]) -> BrokenExpectations | None:
+        changed_flags = {name: find_unlike_flags(self.before[name], after[name]) for name in self.before}
         differing = [
             expectation
-            for expectation in expectations
+            for expectation in self.expectations
             if expectation.flag in changed_flags[expectation.environment]
         ]
-        snapshots = (_compile(differing, state) for state in (before, after))
-        changed = compare_expectations(differing, *snapshots, now=now)
+        snapshots = (_compile(differing, state) for state in (self.before, after))
+        changed = compare_expectations(differing, *snapshots, now=self.now)
         broken = [
             _explain_in_project(change)
             for change in _drop_removed(change for change in changed if change.is_broken)
         ]
-        return _refuse(project_id, broken) if broken else None
-
-    return check
+        return _refuse(self.project_id, broken) if broken else None
 
 
 def _list_enforced(project_id: str) -> list[Expectation]:

@@ -192,7 +192,7 @@ def edit_flag(
         setattr(flag, key, value)
     after = make_metadata_document(flag)
     events = [Event.of_flag(kind, flag, before=before, after=after) for kind in _list_event_types(changed)]
-    foresee(events, KnownChange({name: {"impression_data": flag.impression_data}}))
+    foresee(events, KnownChange({(name, ""): {"impression_data": flag.impression_data}}))
     flag.save(update_fields=list(changed))
     record_all(events, actor=caller)
     return flag

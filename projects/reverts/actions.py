@@ -1,12 +1,15 @@
 """Reverts a flag to one of its versions, an environment to a moment, or one change. Each is one transaction."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
-from flagadmin.core.audit.record import AuditEvent, Event, record
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.audit.record import AuditEvent, Event, record_all
+from flagadmin.core.change_checks import KnownChange
+from flagadmin.core.change_checks.comments import foresee
+from flagadmin.core.db.transactions import change_once, transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, Problem, check_problems
 from groups.access import Caller, missing
@@ -55,7 +58,11 @@ def revert_flag(
     plan = plan_revert(flag, at, lock=True, caller=caller)
     _check_unchanged(expected, plan.before)
     chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
-    return _write_parts(flag, plan.before, chosen, subject=format_moment(at), caller=caller)
+    parts = [planned.part for planned in chosen]
+    _check_permissions(chosen, flag.project_id)
+    _check_restorable(chosen, name)
+    _write_parts([(flag, plan.before, parts)], subject=format_moment(at), caller=caller)
+    return parts
 
 
 def _check_unchanged(expected: Expected, before: FlagState) -> None:
@@ -82,6 +89,7 @@ def revert_change(event_id: int, *, flag: str = "", caller: Caller) -> ChangePla
         raise NoAccess(" ".join(plan.missing))
     if plan.problems:
         raise Conflict(" ".join(list_reasons(plan.problems[:5])), details=plan.problems)
+    _foresee(plan)
     _archive_and_revive(plan.flags, caller)
     for row in plan.flags:
         _restore(row, caller)
@@ -116,10 +124,13 @@ def revert_environment(
     if flags is not None:
         check_problems(_list_unknown(flags, plan))
     plan = plan.only(locked, flags)
-    for row in plan.flags:
-        flag = access_flag_for_update(caller, row.flag.project_id, row.flag.name, None)
-        _write_parts(flag, row.before, [row.planned], subject=format_moment(at), caller=caller)
+    rows = [(_lock_again(row.flag, caller), row.before, [row.planned.part]) for row in plan.flags]
+    _write_parts(rows, subject=format_moment(at), caller=caller)
     return plan
+
+
+def _lock_again(flag: Flag, caller: Caller) -> Flag:
+    return access_flag_for_update(caller, flag.project_id, flag.name, None)
 
 
 def _list_unknown(flags: Iterable[str], plan: EnvironmentPlan) -> Iterator[Problem]:
@@ -154,9 +165,10 @@ def _restore(row: FlagRevert, caller: Caller) -> None:
         set_schema(row.flag.project_id, row.name, row.schema["schema"], caller=caller)
     if row.flag is None or not (row.parts or row.add_tags or row.remove_tags):
         return
-    flag = access_flag_for_update(caller, row.flag.project_id, row.name, None)
+    flag = _lock_again(row.flag, caller)
     if row.parts:
-        _write_parts(flag, read_present_version(flag), row.parts, subject=None, caller=caller)
+        parts = [planned.part for planned in row.parts]
+        _write_parts([(flag, read_present_version(flag), parts)], subject=None, caller=caller)
     if row.add_tags or row.remove_tags:
         check_tags(row.add_tags)
         apply_tags([flag], row.add_tags, row.remove_tags, caller=caller)
@@ -179,26 +191,62 @@ def _restore_subject(row: SubjectRevert, caller: Caller) -> None:
 
 
 def _write_parts(
-    flag: Flag, before: FlagState, chosen: Sequence[PlannedPart], *, subject: str | None, caller: Caller
-) -> list[FlagPart]:
-    """Writes these parts of a locked flag, whose present version is ``before``, with one event.
+    rows: Sequence[tuple[Flag, FlagState, Sequence[FlagPart]]], *, subject: str | None, caller: Caller
+) -> None:
+    """Writes these parts of locked flags, with their present versions, and records one event of each flag.
 
-    ``subject`` is the time of the version, None when reverting one change. Raises NoAccess, Conflict.
+    ``subject`` is the time of the version, None when reverting one change.
     """
-    _check_permissions(chosen, flag.project_id)
-    _check_restorable(chosen, flag.name)
-    parts = [planned.part for planned in chosen]
-    if not parts:
-        return []
-    for part in parts:
-        _write(flag, part)
-    record(
+    events = [
         Event.of_flag(
             E.FEATURE_REVERTED, flag, subject=subject, before=before, after=restore_parts(before, parts)
-        ),
-        actor=caller,
-    )
-    return parts
+        )
+        for flag, before, parts in rows
+        if parts
+    ]
+    if not events:
+        return
+    foresee(events, KnownChange(_list_members((flag, parts) for flag, _, parts in rows)))
+    for flag, _, parts in rows:
+        for part in parts:
+            _write(flag, part)
+    record_all(events, actor=caller)
+
+
+def _list_members(
+    rows: Iterable[tuple[Flag, Iterable[FlagPart]]],
+) -> dict[tuple[str, str], Mapping[str, Any] | None]:
+    """The members that these parts give to flags, by the flag's name and the environment."""
+    members = defaultdict[tuple[str, str], Any](dict)
+    for flag, parts in rows:
+        for part in parts:
+            after = dict(part.after)
+            if part.kind == DETAILS:
+                after = {"impression_data": after["impressionData"]}
+            members[flag.name, part.environment] |= after
+    return dict(members)
+
+
+def _foresee(plan: ChangePlan) -> None:
+    """Raises the refusals of the change as a whole, unless it revives flags: what else they have is not known."""
+    if not plan.flags and len(plan.subjects) == 1:
+        change_once()
+        return
+    if any(row.archival == "revive" for row in plan.flags):
+        return
+    rows = [(row.flag, [each.part for each in row.parts]) for row in plan.flags if row.flag is not None]
+    archived = [row.flag for row in plan.flags if row.flag is not None and row.archival == "archive"]
+    changed = [row for row in plan.subjects if row.event.type == E.SEGMENT_UPDATED and row.changes_anything]
+    segments = {row.before["id"]: {"constraints": row.before["constraints"]} for row in changed}
+    events = [Event.of_flag(E.FEATURE_ARCHIVED, flag) for flag in archived]
+    events += [Event(type=E.SEGMENT_UPDATED, after={"id": key}) for key in segments]
+    for flag, parts in rows:
+        places = [part.environment for part in parts if part.kind != DETAILS]
+        kinds = {
+            place: E.FEATURE_ENVIRONMENT_ENABLED if place else E.FEATURE_DEPENDENCY_ADDED for place in places
+        }
+        events += [Event.of_flag(kind, flag, place) for place, kind in kinds.items()]
+    foresee(events, KnownChange(_list_members(rows) | {(flag.name, ""): None for flag in archived}, segments))
 
 
 def _check_permissions(chosen: Iterable[PlannedPart], project: str) -> None:

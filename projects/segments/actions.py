@@ -20,7 +20,7 @@ from django.db.models import F
 from flagadmin.core.audit.record import Event, EventType, record, record_change
 from flagadmin.core.change_checks import KnownChange
 from flagadmin.core.change_checks.comments import foresee
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import change_once, transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
@@ -118,6 +118,7 @@ def update_list(
     """
     segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
     constraints, difference = change_list(segment.constraints, sent, mode)
+    change_once()
     return update_segment(
         segment_id, {"constraints": constraints}, expected=expected, caller=caller
     ), difference

@@ -27,7 +27,7 @@ from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
 from flagadmin.core.db.lookups import get_or_404
-from flagadmin.core.db.transactions import Lock, hold_if_free, transactional
+from flagadmin.core.db.transactions import Lock, change_once, hold_if_free, transactional
 from flagadmin.core.document import Document
 from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import (
@@ -173,6 +173,7 @@ def _replace(source: ListSource, sent: SentList, etag: str, caller: Caller) -> s
     if sent.values and 2 * len(sent.values) < before:
         counts = f"{pluralize_values(len(sent.values))} in place of {before:,}, less than half"
         raise Conflict(f"The list has {counts}. If that is right, change the list on its page.")
+    change_once()
     changed, difference = update_list(segment.pk, sent, mode="replace", caller=caller)
     row.update(etag=etag, fetched_hash=hash_document(find_list(changed.constraints)))
     return f"+ {difference.added:,}, − {difference.removed:,}" if difference else UNCHANGED

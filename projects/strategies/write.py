@@ -1,6 +1,7 @@
 """The one writer of flags' states in environments: plans changes of locked flags, and writes their rows and events."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -15,7 +16,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
-from projects.access import access_active_flags_for_update
+from projects.access import access_active_flags_for_update, lock_projects
 from projects.definitions import read_flag_parts
 from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, ProjectEnvironment
@@ -49,39 +50,43 @@ def change_flag(
     caller: Caller,
 ) -> R:
     """Changes one flag. See `change_flags`."""
-    [result] = change_flags(project_id, [name], environment, permission, plan, caller=caller)
+    [result] = change_flags({project_id: [name]}, [environment], permission, plan, caller=caller)
     return result
 
 
 @transactional
 def change_flags(
-    project_id: str,
-    names: Iterable[str],
-    environment: str,
+    names: Mapping[str, Iterable[str]],
+    environments: Iterable[str],
     permission: Permission,
     plan: Callable[[PlannedFlag], R],
     *,
     access: Callable[..., list[Flag]] = access_active_flags_for_update,
     caller: Caller,
 ) -> list[R]:
-    """Makes the changes that ``plan`` plans for each of the flags, all or none. Returns its results.
+    """Makes the changes that ``plan`` plans for each flag in each environment, all or none. Returns its results.
 
-    If this is the whole action, a change that needs a change request is refused before anything is written. A flag
-    whose last enabled strategy is disabled or removed is turned off in the environment, because a flag without enabled
-    strategies is on for everyone. The number of statements does not depend on the number of flags.
+    ``names`` are by project. If no other change follows, one that must be refused is refused before anything is
+    written. A flag whose last enabled strategy is disabled or removed is turned off in the environment, because a flag
+    without enabled strategies is on for everyone. The number of statements does not depend on the number of flags.
 
     Raises NotFound, NoAccess, ValidationError for too many strategies, the errors of ``access`` and of ``plan``.
     """
-    names = list(names)
-    flags = access(caller, project_id, names, permission, environment=environment)
-    link = find_project_environment(project_id, environment)
-    planned = read_planned(flags, link, _HoldingPlanner(project_id), caller=caller)
+    listed = {project_id: list(names[project_id]) for project_id in sorted(names)}
+    if len(listed) > 1:
+        lock_projects(caller, listed, flags=listed)
+    planned = list[PlannedFlag]()
+    for project_id, environment in product(listed, environments):
+        flags = access(caller, project_id, listed[project_id], permission, environment=environment)
+        link = find_project_environment(project_id, environment)
+        planned += read_planned(flags, link, _HoldingPlanner(project_id), caller=caller)
     results = [plan(each) for each in planned]
     for each in planned:
         each.check_room()
     if events := [event for each in planned for event in _list_events(each)]:
-        foresee(events, KnownChange({each.flag.name: each.state for each in planned}, environment))
-        write_states(StateChange(each.flag.pk, environment, each.before, each.state) for each in planned)
+        places = [(each, each.link.environment_id) for each in planned]
+        foresee(events, KnownChange({(each.flag.name, place): each.state for each, place in places}))
+        write_states(StateChange(each.flag.pk, place, each.before, each.state) for each, place in places)
         record_all(events, actor=caller)
     return results
 

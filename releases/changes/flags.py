@@ -94,8 +94,8 @@ def apply_together(changes: Sequence[tuple[InEnvironment, Target, Payload]], cal
             kind.plan(planned, payload)
 
     kind, target, _ = changes[0]
-    place = target.project, list(by_flag), target.environment, PERMISSIONS[kind.action]
-    change_flags(*place, plan, caller=caller)
+    names, permission = {target.project: [*by_flag]}, PERMISSIONS[kind.action]
+    change_flags(names, [target.environment], permission, plan, caller=caller)
 
 
 @register("updateEnabled")

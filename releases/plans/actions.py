@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_options import is_applied_to
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import change_once, transactional
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, InvalidOperation, Problem, ValidationError, check_problems
 from flagadmin.core.http.responses import iso
@@ -157,6 +157,7 @@ def step_back(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleaseP
 def turn_off(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> ReleasePlan:
     """Pauses the plan, and turns the flag off in the environment. Raises NotFound, NoAccess."""
     plan = access_plan_for_update(flag_path, plan_key, UPDATE, caller)
+    change_once()
     disable_flag(*flag_path, caller=caller)
     if plan.state == State.RUNNING:
         enter_pause(plan, f"{caller.name} has turned {flag_path.feature} off.", caller)
@@ -274,12 +275,12 @@ def _edit(flag_path: FlagPath, payload: Mapping[str, Any], caller: Caller) -> Mi
     after = edit_in_memory(plan.flag, milestone, payload)
     if before == after:
         return milestone
-    milestone.save(update_fields=["strategies"])
     if plan.active_id == milestone.pk:
         plan.active = milestone
         write_strategies(plan, milestone, caller)
     else:
         record_skip(flag_path)
+    milestone.save(update_fields=["strategies"])
     note_edit(plan)
     save_plan(plan, timezone.now())
     record_plan(

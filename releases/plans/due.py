@@ -15,7 +15,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.change_options import changing
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import change_once, transactional
 from flagadmin.core.installation.state import check_writable
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag
@@ -135,6 +135,7 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
     before = find_preceding(plan)
     with changing(comment=_comment(plan, breach.sentence)):
         if action == Action.TURN_OFF:
+            change_once()
             disable_flag(*get_flag_path(plan), caller=caller)
         elif action == Action.STEP_BACK and before is not None and not find_obstacle(plan):
             if moved := explain_moved(plan, before):

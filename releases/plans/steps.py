@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record
-from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.db.transactions import change_once, consistent_reads
 from flagadmin.core.errors import AppError, InvalidOperation, NotFound, pluralize
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller, Permission
@@ -295,6 +295,7 @@ def finish_if_over(plan: ReleasePlan) -> None:
 
 def write_strategies(plan: ReleasePlan, milestone: Milestone, caller: Caller) -> None:
     """Replaces the plan's strategies of the flag with the milestone's. Continued ones keep their ids."""
+    change_once()
     plan.strategy_ids = change_flag(
         *get_flag_path(plan),
         Permission.UPDATE_FEATURE_STRATEGY,

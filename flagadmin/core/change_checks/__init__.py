@@ -4,7 +4,7 @@ An app registers its checks. `projects.access` starts them for each project that
 asks for them. A request may override them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.db.transactions import is_whole_action, make_at_end_of_action
@@ -92,14 +92,20 @@ class BrokenExpectations(Refusal):
 
 
 class KnownChange(NamedTuple):
-    """The members that ``flags`` (by name) get in an environment, or in all (""), and ``segments`` by id.
+    """The members that ``flags`` get, by name and environment ("" for all), and ``segments``, by id.
 
-    None instead of the members of a flag archives it.
+    None instead of the members of a flag archives it. A flag that does not exist yet, or is archived, has all members.
+    ``deleted``: names of flags. ``keeps_expectations``: whether no saved context changes.
     """
 
-    flags: Mapping[str, Mapping[str, Any] | None] = {}
-    environment: str = ""
+    flags: Mapping[tuple[str, str], Mapping[str, Any] | None] = {}
     segments: Mapping[int, Mapping[str, Any]] = {}
+    deleted: Collection[str] = ()
+    keeps_expectations: bool = True
+
+    @property
+    def archived(self) -> set[str]:
+        return {name for (name, _), members in self.flags.items() if members is None}
 
 
 class Watch:
@@ -136,12 +142,13 @@ class _Running:
             end.look_at(flags)
 
     def foresee(self, known: KnownChange) -> None:
-        watches = (end for end in self._ends.values() if isinstance(end, Watch))
-        if refusal := next(filter(None, (watch.foresee(known) for watch in watches)), None):
-            raise refusal
+        self._refuse(end.foresee(known) for end in self._ends.values() if isinstance(end, Watch))
 
     def __call__(self) -> None:
-        refusals = [refusal for end in self._ends.values() if (refusal := end()) is not None]
+        self._refuse(end() for end in self._ends.values())
+
+    def _refuse(self, results: Iterable[Refusal | None]) -> None:
+        refusals = [refusal for refusal in results if refusal is not None]
         broken = [refusal for refusal in refusals if isinstance(refusal, BrokenExpectations)]
         if others := [refusal for refusal in refusals if refusal not in broken]:
             raise others[0].unite(others)

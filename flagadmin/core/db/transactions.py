@@ -77,6 +77,12 @@ def is_whole_action() -> bool:
     return ends is not None and ends.depth == 0
 
 
+def change_once() -> None:
+    """If the running action is a whole one, so is the only action that it calls to change flags or segments."""
+    if is_whole_action() and (ends := _ends.get()) is not None:
+        ends.depth = -1
+
+
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialization failure.
 

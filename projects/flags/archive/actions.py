@@ -63,7 +63,7 @@ def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller
         check_expected(expected, make_metadata_document(flag))
     check_no_children(active, "archived")
     events = _make_events(EventType.FEATURE_ARCHIVED, active)
-    foresee(events, KnownChange({flag.name: None for flag in active}))
+    foresee(events, KnownChange({(flag.name, ""): None for flag in active}))
     now = read_transaction_time()
     for flag in active:
         flag.archived_at = now

@@ -11,7 +11,7 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.flags import actions as flags
 from projects.flags.archive import actions as archiving
-from projects.flags.environments import actions as flag_environments
+from projects.flags.environments.actions import switch_flags
 from projects.flags.environments.toggle import find_project_environment
 from projects.flags.serializers import NamesBody, StaleBody
 from projects.project_scope import InProjectViewSet
@@ -119,14 +119,7 @@ class BulkFlagViewSet(InProjectViewSet):
     @action(detail=False, methods=["post"], url_path="bulk_features/environments/<str:environment>/on")
     def turn_on(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """Turn flags on. Flags without an enabled strategy get the default one. Archived ones are refused."""
-        flag_environments.enable_flags(
-            project_id,
-            self.names,
-            environment,
-            activate_disabled=activate_disabled(request),
-            caller=self.caller,
-        )
-        return Response()
+        return self._switch(project_id, environment, True)
 
     @extend_schema(
         operation_id="bulkToggleFeaturesEnvironmentOff",
@@ -137,7 +130,13 @@ class BulkFlagViewSet(InProjectViewSet):
     @action(detail=False, methods=["post"], url_path="bulk_features/environments/<str:environment>/off")
     def turn_off(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """Turn flags off. Archived ones are refused."""
-        flag_environments.disable_flags(project_id, self.names, environment, caller=self.caller)
+        return self._switch(project_id, environment, False)
+
+    def _switch(self, project_id: str, environment: str, enabled: bool) -> Response:
+        activates = activate_disabled(self.request)
+        switch_flags(
+            {project_id: self.names}, environment, enabled, activate_disabled=activates, caller=self.caller
+        )
         return Response()
 
 

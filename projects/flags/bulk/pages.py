@@ -21,7 +21,7 @@ from projects.flags.bulk.selected_flags_page import (
     SelectedFlags,
     count_flags,
 )
-from projects.flags.environments.actions import disable_flags, enable_flags
+from projects.flags.environments.actions import switch_flags
 from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.evaluations import read_users
 from projects.flags.lists.cells import read_flag_cells, read_texts_when_on
@@ -69,12 +69,8 @@ class TogglePage(DraftingPage, ChangeSelectedFlags):
         return edits
 
     def submit(self) -> str:
-        change = enable_flags if self.turned == "on" else disable_flags
-
-        def turn(project_id: str, names: Sequence[str]) -> list[Flag]:
-            return change(project_id, names, self.environment, caller=self.caller)
-
-        done = change_in_each_project(group_by_project(self.selected), turn, caller=self.caller)
+        place = group_by_project(self.selected), self.environment
+        done = switch_flags(*place, self.turned == "on", caller=self.caller)
         if changed := [flag.name for flag in done]:
             sentence = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
             tell_done(self.request, sentence, caller=self.caller)

@@ -44,7 +44,7 @@ def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, cal
         earlier={"dependencies": [*before.values()]},
     )
     after = before | {parent.name: document}
-    foresee([event], KnownChange({name: {"dependencies": [*after.values()]}}))
+    foresee([event], KnownChange({(name, ""): {"dependencies": [*after.values()]}}))
     Dependency.objects.update_or_create(
         flag=flag,
         parent=parent,
@@ -150,7 +150,7 @@ def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, c
         for row in rows
     ]
     left = [_make_document(row) for row in all_rows if row not in rows]
-    foresee(events, KnownChange({flag.name: {"dependencies": left}}))
+    foresee(events, KnownChange({(flag.name, ""): {"dependencies": left}}))
     Dependency.objects.filter(pk__in=[row.pk for row in rows]).delete()
     record_all(events, actor=caller)
 

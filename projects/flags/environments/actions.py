@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller, Permission
 from playground.engine.definitions import VariantDefinition
-from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
+from projects.access import access_flag, access_flags_for_update, environment_problems
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment
 from projects.strategies.planned import PlannedFlag
 from projects.strategies.rules import variants_problems
@@ -33,34 +32,26 @@ def enable_flag(
     return change_flag(project_id, name, environment, SWITCH, turn, caller=caller).is_switched
 
 
-def enable_flags(
-    project_id: str,
-    names: Iterable[str],
-    environment: str,
-    *,
-    activate_disabled: bool = False,
-    caller: Caller,
-) -> list[Flag]:
-    """Turns on flags, all or none of them, and returns those that were off.
-
-    Raises the errors of ``enable_flag``, and InvalidOperation unless all are active flags of the project.
-    """
-    place, turn = (project_id, names, environment, SWITCH), _turn(True, activate_disabled)
-    return _list_switched(change_flags(*place, turn, access=_access_active, caller=caller))
-
-
 def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> bool:
     """Turns the flag off in an environment. Returns whether it was on. Raises NotFound, NoAccess."""
     return change_flag(project_id, name, environment, SWITCH, _turn(False), caller=caller).is_switched
 
 
-def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> list[Flag]:
-    """Turns off flags and returns those that were on.
+def switch_flags(
+    names: Mapping[str, Iterable[str]],
+    environment: str,
+    enabled: bool,
+    *,
+    activate_disabled: bool = False,
+    caller: Caller,
+) -> list[Flag]:
+    """Turns flags on or off, all or none of them. Returns those that were not. ``names`` are by project.
 
-    Raises NotFound, NoAccess, and InvalidOperation unless all are active flags of the project.
+    Raises the errors of ``enable_flag``, and InvalidOperation unless all are active flags of these projects.
     """
-    place = project_id, names, environment, SWITCH
-    return _list_switched(change_flags(*place, _turn(False), access=_access_active, caller=caller))
+    turn, access = _turn(enabled, activate_disabled), partial(access_flags_for_update, archived=False)
+    planned = change_flags(names, [environment], SWITCH, turn, access=access, caller=caller)
+    return [each.flag for each in planned if each.is_switched]
 
 
 def _turn(enabled: bool, activate_disabled: bool = False) -> Callable[[PlannedFlag], PlannedFlag]:
@@ -69,13 +60,6 @@ def _turn(enabled: bool, activate_disabled: bool = False) -> Callable[[PlannedFl
         return planned
 
     return turn
-
-
-_access_active = partial(access_flags_for_update, archived=False)
-
-
-def _list_switched(planned: Iterable[PlannedFlag]) -> list[Flag]:
-    return [each.flag for each in planned if each.is_switched]
 
 
 def set_variants(
@@ -110,7 +94,6 @@ def edit_variants(
     return change_flag(*place, lambda planned: planned.edit_variants(edit, expected), caller=caller)
 
 
-@transactional
 def set_variants_in(
     project_id: str, name: str, environments: Sequence[str], variants: Variants, *, caller: Caller
 ) -> list[VariantDefinition]:
@@ -118,7 +101,7 @@ def set_variants_in(
 
     Raises NotFound, NoAccess, ValidationError.
     """
-    access_flag_for_update(caller, project_id, name, None)
+    access_flag(caller, project_id, name, archived=False)
     for environment in environments:
         caller.check(SET_VARIANTS, project=project_id, environment=environment)
     used = ProjectEnvironment.objects.filter(project=project_id).order_by("environment_id")
@@ -129,10 +112,9 @@ def set_variants_in(
             *variants_problems(variants, "variants"),
         ]
     )
-    stored: list[VariantDefinition] = []
-    for environment in sorted(set(environments)):
-        stored = set_variants(project_id, name, environment, variants, caller=caller)
-    return stored
+    chosen, plan = sorted(set(environments)), lambda planned: planned.edit_variants(lambda _: variants)
+    stored = change_flags({project_id: [name]}, chosen, SET_VARIANTS, plan, caller=caller)
+    return stored[-1] if stored else []
 
 
 def read_variants(flag: Flag, environment: str) -> list[VariantDefinition]:

@@ -10,7 +10,6 @@ from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.promotion import Promotion
 from importer.runs import create_run
-from projects.access import change_in_each_project
 from projects.flags.actions import NewFlag
 from projects.flags.archive import actions as archive
 from projects.flags.copies import move
@@ -135,13 +134,6 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "projects.flags.archive.actions.archive_flags_of_projects": plain(
         lambda: archive.archive_flags_of_projects({"shop": ["cart", "child"]}, caller=WHO)
     ),
-    "projects.access._change_in_several": plain(
-        lambda: change_in_each_project(
-            {"shop": ["other", "cart"]},
-            lambda project, names: environments.disable_flags(project, names, "production", caller=WHO),
-            caller=WHO,
-        )
-    ),
     "projects.flags.form_pages.create_running_flag": plain(
         lambda: create_running_flag("shop", NewFlag(name="off"), "production", None, caller=WHO)
     ),
@@ -159,17 +151,14 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "projects.flags.environments.actions.disable_flag": plain(
         lambda: environments.disable_flag(*PLACE, caller=WHO)
     ),
-    "projects.flags.environments.actions.disable_flags": plain(
-        lambda: environments.disable_flags("shop", ["other", "cart"], "production", caller=WHO)
+    "projects.flags.environments.actions.switch_flags": plain(
+        lambda: environments.switch_flags({"shop": ["other", "cart"]}, "production", False, caller=WHO)
     ),
     "projects.flags.environments.actions.edit_variants": plain(
         lambda: environments.set_variants(*PLACE, GREEN, caller=WHO)
     ),
     "projects.flags.environments.actions.enable_flag": turned_on(
         lambda: environments.enable_flag(*OFF, caller=WHO)
-    ),
-    "projects.flags.environments.actions.enable_flags": turned_on(
-        lambda: environments.enable_flags("shop", ["off"], "production", caller=WHO)
     ),
     "projects.flags.environments.actions.set_variants_in": plain(
         lambda: environments.set_variants_in("shop", "cart", ["production"], GREEN, caller=WHO)

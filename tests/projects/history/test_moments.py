@@ -20,7 +20,7 @@ from projects.flags.actions import NewFlag, change_tags_of_many, create_flag, se
 from projects.flags.archive import actions as archive
 from projects.flags.copies import move
 from projects.flags.dependencies import actions as dependencies
-from projects.flags.environments.actions import disable_flags, enable_flag, enable_flags
+from projects.flags.environments.actions import enable_flag, switch_flags
 from projects.history.definitions_at import read_changed_since
 from projects.models import Flag
 from projects.reverts.actions import revert_flag
@@ -57,8 +57,8 @@ def on_at(moment: datetime) -> int:
 
 
 def test_a_bulk_switch_is_seen_as_a_whole(flags: list[str]) -> None:
-    on = moments(lambda: enable_flags("shop", flags, "production", caller=WHO))
-    off = moments(lambda: disable_flags("shop", flags, "production", caller=WHO))
+    on = moments(lambda: switch_flags({"shop": flags}, "production", True, caller=WHO))
+    off = moments(lambda: switch_flags({"shop": flags}, "production", False, caller=WHO))
     assert len(on) == 2 * len(flags)  # each with its default strategy
     assert len(off) == len(flags)
     smallest = timedelta(microseconds=1)
@@ -70,7 +70,7 @@ def test_a_bulk_switch_is_seen_as_a_whole(flags: list[str]) -> None:
 def test_each_action_is_one_moment_after_those_before_it(flags: list[str]) -> None:
     few = flags[:3]
     actions: list[Callable[[], object]] = [
-        lambda: enable_flags("shop", few, "production", caller=WHO),
+        lambda: switch_flags({"shop": few}, "production", True, caller=WHO),
         lambda: set_stale("shop", few, True, caller=WHO),
         lambda: change_tags_of_many("shop", few, add=[("simple", "checkout")], remove=[], caller=WHO),
         lambda: dependencies.add_dependency("shop", few[0], {"feature": few[1]}, caller=WHO),
@@ -102,8 +102,8 @@ def created(flag: str) -> AuditEvent:
 def test_moments_follow_each_other_as_the_changes_of_a_project_do(flags: list[str], stop: str) -> None:
     """Whoever waits for the lock gets a later moment, even if its transaction began earlier."""
     race(
-        lambda: enable_flags("shop", flags, "production", caller=WHO),
-        lambda: disable_flags("shop", flags, "production", caller=WHO),
+        lambda: switch_flags({"shop": flags}, "production", True, caller=WHO),
+        lambda: switch_flags({"shop": flags}, "production", False, caller=WHO),
         stop=stop,
     )
     events = AuditEvent.objects.filter(type__startswith="feature-environment-").order_by("id")

@@ -1,8 +1,11 @@
 """Where changes need a change request, a plan is reviewed once, with all its steps, and again when it is edited."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_options import changing
@@ -63,6 +66,28 @@ def test_starting_needs_a_request_which_is_offered(member):
     payload = {"planId": plan.pk, "milestoneId": key(plan, 0)}
     assert refused.value.gated.changes == [ProposedChange("cart", "startMilestone", payload)]
     assert rollout_of() == 5
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda plan, member: actions.start_milestone(PLACE, plan.pk, key(plan, 2), caller=member),
+        lambda plan, member: actions.turn_off(PLACE, plan.pk, caller=member),
+        lambda plan, member: actions.remove_plan(PLACE, plan.pk, caller=member),
+        lambda plan, member: edit_milestone_strategy(
+            PLACE, plan.pk, key(plan, 0), plan.active.strategies[0]["id"], {"disabled": True}, caller=member
+        ),
+    ],
+    ids=["start", "turn off", "remove", "edit"],
+)
+def test_nothing_is_written_before_a_step_is_refused(
+    member: Caller, act: Callable[[ReleasePlan, Caller], Any]
+) -> None:
+    plan = approved(member, 10, 20, 30)
+    with CaptureQueriesContext(connection) as queries, pytest.raises(NeedsChangeRequest):
+        act(plan, member)
+    written = [query["sql"] for query in queries if query["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
+    assert written == []
 
 
 def test_an_approved_plan_goes_on_without_another_request(member, pass_time):
