@@ -7,6 +7,7 @@ otherwise one query reads them on first use. They are cached for the request.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,11 +135,14 @@ def read_rights(rights: str) -> Rights:
 class Caller:
     """The author of an action: a user, a service account, an API token or the system.
 
-    A caller is never built from request data.
+    A caller is never built from request data, which only says whether they skip required change requests, break
+    expectations that the project enforces, or postpone the changes: `person` needs the permission.
     """
 
     is_authenticated = True  # read by DRF and templates
+    skips_requests = breaks_expectations = postpones = False
     _system_name = SYSTEM_NAME
+    _person: "Caller | None" = None
 
     def __init__(
         self, *, user: "User | None" = None, token: "ApiToken | None" = None, rights: Rights | None = None
@@ -158,8 +162,21 @@ class Caller:
     def with_all_rights(self) -> "Caller":
         """The same caller with all permissions, to apply approved changes."""
         caller = Caller(user=self.user, token=self.token, rights=EVERYTHING)
-        caller._system_name = self._system_name
+        caller._system_name, caller._person = self._system_name, self.person
         return caller
+
+    def asking(self, **wishes: bool) -> "Caller":
+        """The same caller with these wishes, such as ``skips_requests=True``."""
+        caller = copy(self)
+        if self._person is not None:
+            caller._person = self._person.asking(**wishes)
+        vars(caller).update(wishes)
+        return caller
+
+    @property
+    def person(self) -> "Caller":
+        """The caller with the rights that they have themselves."""
+        return self._person or self
 
     @cached_property
     def rights(self) -> Rights:

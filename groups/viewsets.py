@@ -80,17 +80,11 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         if self.action in (None, "metadata"):  # an unsupported method, or OPTIONS
             return
         self.authorize(*args, **kwargs)
-        override_by = self.caller if ignores_expectations(request) else None
+        ignores = ignores_expectations(request)
         if request.method not in SAFE_METHODS:
-            self._kept = []
-            options = changing(
-                comment=make_comment_reader(request),
-                by=self.caller,
-                override_by=override_by,
-                skip_by=self.caller,
-                keeps_unreadable=True,
-                unreadable=self._kept,
-            )
+            self._kept, comment = [], make_comment_reader(request)
+            self.caller.skips_requests, self.caller.breaks_expectations = True, ignores
+            options = changing(comment=comment, keeps_unreadable=True, unreadable=self._kept)
             self._ended.enter_context(options)
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:

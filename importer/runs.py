@@ -281,7 +281,7 @@ def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterabl
         _check_needed_first(run_id, excluded, refusal, caller)
         parts = get_promotion(run).parts if run.promoted_from else {STRATEGIES}
         flags = {*run.reports.values_list("name", flat=True)} - {*excluded} if STRATEGIES in parts else ()
-        raise NeedsChangeRequest(refusal.gated._replace(replaces_strategies=flags)) from None
+        raise refusal.instead(replaces_strategies=flags) from None
 
 
 def _check_needed_first(

@@ -5,19 +5,21 @@ are always taken in the same order, which prevents deadlocks: projects by id, th
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from flagadmin.core import change_checks
-from flagadmin.core.change_options import get_change_options
+from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.statements import Compiled
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError, choices
 from groups.access import Caller, Permission
-from projects.flags.payloads import watch
-from projects.models import Environment, Flag, Project
+from projects.flags.payloads.stored import check_at_end
+from projects.models import Environment, Flag, Project, ProjectEnvironment, Strategy
 from projects.models.projects import ProjectQuerySet
 
 REFUSES = Q(refuse_broken_expectations=True) | Q(needs_requests=True)
@@ -77,12 +79,12 @@ def access_project_for_update(
         caller.check(permission, project=project_id, environment=environment)
     if not archived:
         check_not_archived(project)
-    _begin(project, flags)
+    _begin(project, flags, caller)
     return project
 
 
 def begin_checks(
-    projects: ProjectQuerySet, flags: Mapping[str, Collection[str]] | None = None
+    projects: ProjectQuerySet, flags: Mapping[str, Collection[str]] | None = None, *, caller: Caller
 ) -> list[Project]:
     """Locks the projects in the order of their ids, and begins the checks of those that refuse changes.
 
@@ -90,15 +92,15 @@ def begin_checks(
     """
     locked = list(projects.with_checks().select_for_update(no_key=True).order_by("id"))
     for project in locked:
-        _begin(project, flags[project.pk] if flags is not None else None)
+        _begin(project, flags[project.pk] if flags is not None else None, caller)
     return locked
 
 
-def _begin(project: Any, flags: Collection[str] | None) -> None:
+def _begin(project: Any, flags: Collection[str] | None, caller: Caller) -> None:
     if project.has_schemas:  # first: an invalid payload is never proposed to reviewers
-        watch.begin(project.pk, flags)
-    if project.refuse_broken_expectations or project.needs_requests or get_change_options().is_postponed:
-        change_checks.begin(project.pk, flags)
+        check_at_end(project.pk, flags)
+    if project.refuse_broken_expectations or project.needs_requests or caller.person.postpones:
+        change_checks.begin(project.pk, flags, caller=caller.person)
 
 
 def may_refuse_changes(project_id: str) -> bool:
@@ -106,15 +108,15 @@ def may_refuse_changes(project_id: str) -> bool:
     return Project.objects.with_checks().filter(REFUSES, pk=project_id).exists()
 
 
-def lock_refusing_projects(flags: QuerySet[Flag]) -> None:
+def lock_refusing_projects(flags: QuerySet[Flag], *, caller: Caller) -> None:
     """Locks the projects that refuse changes, for a change that may affect flags of any project.
 
     For a postponed change, locks the projects of the affected ``flags``. Raises ValidationError if there are none.
     """
     projects = Project.objects.with_checks()
-    if not get_change_options().is_postponed:
-        begin_checks(projects.filter(REFUSES))
-    elif not begin_checks(projects.filter(pk__in=flags.values("project"))):
+    if not caller.person.postpones:
+        begin_checks(projects.filter(REFUSES), caller=caller)
+    elif not begin_checks(projects.filter(pk__in=flags.values("project")), caller=caller):
         raise ValidationError("Only what flags use can be changed later. Nothing was saved.")
 
 
@@ -132,7 +134,8 @@ def lock_projects(
     `flags`: see `begin_checks`.
     """
     ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
-    return {project.id: project for project in begin_checks(Project.objects.filter(id__in=ids), flags)}
+    locked = begin_checks(Project.objects.filter(id__in=ids), flags, caller=caller)
+    return {project.id: project for project in locked}
 
 
 def group_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
@@ -285,6 +288,29 @@ def _check_state(flag: Flag | None, project_id: str, name: str, archived: bool |
         state = "archived; revive it first" if flag.is_archived else "not archived"
         raise NotFound(f"Flag {name} of project {project_id} is {state}.")
     return flag
+
+
+def find_project_environment(project_id: str, environment: str) -> ProjectEnvironment:
+    """The project's link to an environment that it uses. Raises NotFound, ValidationError without a name."""
+    if not environment:
+        known = ProjectEnvironment.objects.filter(project_id=project_id).order_by("environment")
+        names = choices(known.values_list("environment_id", flat=True))
+        raise ValidationError(f"The address does not say which environment. Available: {names}.")
+    rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
+    return get_or_404(
+        rows.select_related("project"), f"Project {project_id} has no environment {environment}."
+    )
+
+
+def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:
+    """A strategy of the flag in the environment. Raises NotFound."""
+    rows, key = Strategy.objects.filter(flag=flag, environment_id=environment), None
+    with suppress(ValueError):
+        key = UUID(strategy_id)
+    if key is None or (strategy := rows.filter(pk=key).first()) is None:
+        raise NotFound(f"{flag.name} has no strategy {strategy_id} in {environment}.")
+    strategy.flag = flag
+    return strategy
 
 
 def access_environment(name: str) -> Environment:

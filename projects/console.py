@@ -1,10 +1,12 @@
 """Helpers for console pages about projects and flags: URLs, breadcrumbs and permissions."""
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from django.urls import reverse, reverse_lazy
 
+from flagadmin.core.errors import ValidationError
 from groups.console import Breadcrumbs, Caller, ConsolePage, Permission
 from projects.access import access_project
 from projects.models import Flag, Project
@@ -32,6 +34,16 @@ def api_path(project_id: str, name: str = "") -> str:
     """The path of a project in the admin API, or of one of its flags."""
     path = f"/api/admin/projects/{quote(project_id, '')}"
     return f"{path}/features/{quote(name, '')}" if name else path
+
+
+def read_turned(form: Mapping[str, Any]) -> str:
+    """Reads ``on`` or ``off`` from a switch. Raises ValidationError: a missing value must not turn a flag off."""
+    turned = str(form.get("enabled", ""))
+    if turned not in ("on", "off"):
+        raise ValidationError.at(
+            "enabled", f"must be on or off, not {turned}" if turned else "must be on or off"
+        )
+    return turned
 
 
 def get_project_breadcrumbs(project: Project) -> Breadcrumbs:

@@ -10,12 +10,13 @@ from typing import Any, Literal, NamedTuple
 from django.http import HttpRequest
 from django.urls import Resolver404, URLPattern, path, resolve
 
+from flagadmin.core.change_checks import KnownChange
 from flagadmin.core.errors import AppError, NotFound, ValidationError
 from groups.access import Caller
 from groups.console import ConsolePage
-from playground.engine.definitions import ConstraintDefinition, FlagDefinition, SegmentDefinition
+from playground.engine.definitions import ConstraintDefinition, FlagDefinition
+from projects.access import find_project_environment
 from projects.definitions import Definitions
-from projects.flags.environments.toggle import find_project_environment
 from projects.models import Environment, Flag, FlagEnvironment
 from projects.strategies.planned import PlannedFlag
 from projects.strategies.rules import StrategyPlanner
@@ -40,20 +41,11 @@ class Draft:
         for strategy in self.changes.get("strategies", ()):
             yield from strategy["segments"]
 
-    def edit(self, document: FlagDefinition) -> FlagDefinition:
-        edited: Any = {**document, **self.changes}
-        return edited if document["name"] == self.flag else document
-
     def apply_to(self, stored: Definitions) -> Definitions:
         """Stored definitions with the draft applied."""
-        flags = [
-            self.edit(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
-        ]
-        segments: dict[int, SegmentDefinition] = {
-            key: {**segment, "constraints": self.segments.get(key, segment["constraints"])}
-            for key, segment in stored.segments.items()
-        }
-        return Definitions(flags, segments)
+        flags = {(self.flag, ""): None if self.archived else self.changes}
+        segments = {key: {"constraints": constraints} for key, constraints in self.segments.items()}
+        return stored.after(KnownChange(flags, segments), "")
 
 
 class FlagEdit(NamedTuple):

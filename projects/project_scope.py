@@ -15,8 +15,14 @@ from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate
 from flagadmin.core.errors import NameExists
 from groups.access import Caller, Permission, missing
 from groups.viewsets import ViewSet
-from projects.access import access_flag, access_project, begin_checks, check_not_archived, project_not_found
-from projects.flags.environments.toggle import find_project_environment
+from projects.access import (
+    access_flag,
+    access_project,
+    begin_checks,
+    check_not_archived,
+    find_project_environment,
+    project_not_found,
+)
 from projects.models import Flag, Project
 
 M = TypeVar("M", bound=Model)
@@ -35,13 +41,14 @@ def check_scope(
     raise missing([in_project, everywhere] if project_id else [everywhere], project=named)
 
 
-def lock_scope(*project_ids: str | None) -> None:
+def lock_scope(*project_ids: str | None, caller: Caller) -> None:
     """Locks projects in id order; ignores None. Call this before locking rows that belong to them.
 
     Raises NotFound for projects that do not exist or are archived.
     """
     pks = {project_id for project_id in project_ids if project_id is not None}
-    locked = {project.pk: project for project in begin_checks(Project.objects.filter(pk__in=pks))}
+    rows = begin_checks(Project.objects.filter(pk__in=pks), caller=caller)
+    locked = {project.pk: project for project in rows}
     for project_id in sorted(pks):
         if project_id not in locked:
             raise project_not_found(project_id)

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time, record_all
 from flagadmin.core.change_checks import KnownChange, Refusal, Watch
-from flagadmin.core.change_options import find_applied_environment, get_change_options, is_applied_to
+from flagadmin.core.change_options import find_applied_environment, is_applied_to
 from flagadmin.core.document import Document
 from flagadmin.core.errors import choices
 from flagadmin.core.installation.state import check_writable
+from groups.access import Caller
 from playground.models import SavedContext
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, FlagTag, Project, ProjectEnvironment
@@ -110,7 +111,7 @@ class TagWatch:
 BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 
 
-def guard(project_id: str) -> Callable[[], Refusal | None]:
+def guard(project_id: str, caller: Caller) -> Callable[[], Refusal | None]:
     """A watch on the project's guarded environments, if there are any."""
     links = ProjectEnvironment.objects.needing_requests().filter(project=project_id)
     policies = links.order_by("environment_id").values_list(
@@ -121,11 +122,10 @@ def guard(project_id: str) -> Callable[[], Refusal | None]:
         for name, rules, otherwise in policies
         if not is_applied_to(project_id, name)
     }
-    if get_change_options().is_postponed:
-        return _guard_postponed(project_id, list(deciding))
-    if not deciding:
-        return lambda: None
-    return GateWatch(project_id, deciding)
+    watch = GateWatch(project_id, deciding, caller)
+    if caller.postpones:
+        return _guard_postponed(watch)
+    return watch if deciding else lambda: None
 
 
 class GateWatch(Watch):
@@ -134,9 +134,9 @@ class GateWatch(Watch):
     The change has locked the flags by their names, or the whole project (`projects.access`).
     """
 
-    def __init__(self, project_id: str, deciding: Mapping[str, Deciding]) -> None:
+    def __init__(self, project_id: str, deciding: Mapping[str, Deciding], caller: Caller) -> None:
         """``deciding``: the tags that matter in each guarded environment."""
-        self.project_id = project_id
+        self.project_id, self.caller = project_id, caller
         self.tags = TagWatch(project_id, deciding)
         self.revision: Mapping[str, int] | None = None
         """The revisions read first. If they are the same later, nothing has changed, and the project need
@@ -144,6 +144,8 @@ class GateWatch(Watch):
         """
         self.before = {name: Definitions([], {}) for name in deciding}
         self.applied = find_applied_environment(project_id)
+        self.recorded: set[tuple[str, str]] = set()
+        """The environments and flags of recorded skips."""
         self.flags: set[str] | None = set()
         """The flags that have been read; None: all of the project."""
 
@@ -166,119 +168,93 @@ class GateWatch(Watch):
 
     def foresee(self, known: KnownChange) -> Refusal | None:
         for name, before in self.before.items():
-            if not find_skipping(self.project_id, name):
-                after, archived = before.after(known, name), known.archived
-                refusal = _refuse(self.project_id, name, before, after, set(), archived, applied=self.applied)
-                if refusal is not None:
-                    check_writable()
-                    return refusal
+            if not find_skipping(self.caller, self.project_id, name) and (
+                refusal := self._compare(name, before.after(known, name), known.archived)
+            ):
+                check_writable()
+                return refusal
         return None
 
     def __call__(self) -> Refusal | None:
         retagged = self.tags.find_retagged()
-        recorded: set[tuple[str, str]] = set()
-        if self.revision is None or read_revisions([self.project_id]) != self.revision:
-            refusals = (
-                _compare(self.project_id, name, read, recorded, self.flags, applied=self.applied)
-                for name, read in self.before.items()
-            )
-            if refusal := next(filter(None, refusals), None):
-                return refusal
-        refusals = (_refuse_tags(self.project_id, name, pairs, recorded) for name, pairs in retagged.items())
-        return next(filter(None, refusals), None)
+        refusals = (self._refuse_tags(name, pairs) for name, pairs in retagged.items())
+        return self.find_refusal() or next(filter(None, refusals), None)
+
+    def find_refusal(self) -> NeedsChangeRequest | None:
+        """The refusal of the first environment with other results."""
+        if self.revision is not None and read_revisions([self.project_id]) == self.revision:
+            return None
+        states = ((name, read_definitions([self.project_id], name, flags=self.flags)) for name in self.before)
+        return next(filter(None, (self._compare(name, after) for name, after in states)), None)
+
+    def _compare(
+        self, environment: str, after: Definitions, foreseen: Collection[str] = ()
+    ) -> NeedsChangeRequest | None:
+        """``foreseen``: flags that the change would archive."""
+        before = self.before[environment]
+        flags, segments = find_differing(before, after)
+        entered = {flag["name"] for flag in after.flags} - {flag["name"] for flag in before.flags}
+        brought = _find_brought(self.project_id, environment, entered) if entered else []
+        if not flags and not segments and not brought:
+            return None
+        changed = sorted({*flags, *brought, *(find_users(after, segments) if segments else ())})
+        if is_skipped(self.caller, self.project_id, environment, changed, self.recorded):
+            return None
+        gated = Gated(self.project_id, environment, changed, None, self.applied)
+        if brought:
+            gated = Gated(self.project_id, environment, brought, None, effect=BROUGHT)
+            return NeedsChangeRequest(gated.tell(self.caller))
+        rows = Flag.objects.archived().filter(project=self.project_id, name__in=flags)
+        archived = {*rows.values_list("name", flat=True), *foreseen}
+        if not self.applied:
+            left = {flag["name"] for flag in after.flags} | archived
+            derived = derive_changes(before, after, archived)
+            gated = gated._replace(changes=derived, removes=not left.issuperset(flags))
+        elif archived.issuperset(flags) and not segments:
+            gated = gated._replace(changes=_turn_off(flags))
+        return NeedsChangeRequest(gated.tell(self.caller))
+
+    def _refuse_tags(self, environment: str, retagged: Sequence[Tagged]) -> NeedsSkip | None:
+        flags = sorted({flag for flag, _ in retagged})
+        if is_skipped(self.caller, self.project_id, environment, flags, self.recorded):
+            return None
+        effect = (
+            f"This would add or remove tags that approval rules of {environment} in project {self.project_id} depend "
+            f"on ({choices({tag for _, tag in retagged})} on {choices(flags)}). Only those who may skip change "
+            "requests there can do that."
+        )
+        return NeedsSkip(Gated(self.project_id, environment, flags, None, effect=effect).tell(self.caller))
 
 
-def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
+def _guard_postponed(watch: GateWatch) -> Callable[[], Refusal]:
     """Always refuses: a change that cannot be postponed is not made now either."""
-    links = ProjectEnvironment.objects.filter(project=project_id)
+    watch.look_at(None)
+    links = ProjectEnvironment.objects.filter(project=watch.project_id)
     own = set(links.values_list("environment_id", flat=True))
     names = [name for name in Environment.objects.names() if name in own]
-    before = {name: read_definitions([project_id], name) for name in names}
+    before = {name: watch.before.get(name) or read_definitions([watch.project_id], name) for name in names}
 
     def check() -> Refusal:
-        refusals = (_compare(project_id, name, before[name], set()) for name in guarded)
-        if refusal := next(filter(None, refusals), None):
+        if refusal := watch.find_refusal():
             return StepsNeedRequest(refusal.gated)
-        return Postponed(find_postponed(project_id, before))
+        return Postponed(find_postponed(watch.project_id, before))
 
     return check
 
 
-def _compare(
-    project_id: str,
-    environment: str,
-    before: Definitions,
-    recorded: set[tuple[str, str]],
-    names: Collection[str] | None = None,
-    *,
-    applied: str = "",
-) -> NeedsChangeRequest | None:
-    after = read_definitions([project_id], environment, flags=names)
-    return _refuse(project_id, environment, before, after, recorded, applied=applied)
-
-
-def _refuse(
-    project_id: str,
-    environment: str,
-    before: Definitions,
-    after: Definitions,
-    recorded: set[tuple[str, str]],
-    foreseen: Collection[str] = (),
-    *,
-    applied: str = "",
-) -> NeedsChangeRequest | None:
-    """``foreseen``: flags that the change would archive."""
-    flags, segments = find_differing(before, after)
-    entered = {flag["name"] for flag in after.flags} - {flag["name"] for flag in before.flags}
-    brought = _find_brought(project_id, environment, entered) if entered else []
-    if not flags and not segments and not brought:
-        return None
-    changed = sorted({*flags, *brought, *(find_users(after, segments) if segments else ())})
-    if not is_skipped(project_id, environment, changed, recorded):
-        if brought:
-            return NeedsChangeRequest(Gated(project_id, environment, brought, None, effect=BROUGHT))
-        rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
-        archived = {*rows.values_list("name", flat=True), *foreseen}
-        changes: Sequence[ProposedChange] | None
-        if applied:
-            changes = _turn_off(flags) if archived.issuperset(flags) and not segments else None
-        else:
-            changes = derive_changes(before, after, archived)
-        left = {flag["name"] for flag in after.flags} | archived
-        removes = not left.issuperset(flags)
-        return NeedsChangeRequest(
-            Gated(project_id, environment, changed, changes, applied, removes=removes and not applied)
-        )
-    return None
-
-
 def is_skipped(
-    project_id: str, environment: str, flags: Sequence[str], recorded: set[tuple[str, str]]
+    caller: Caller, project_id: str, environment: str, flags: Sequence[str], recorded: set[tuple[str, str]]
 ) -> bool:
-    """Whether the caller wants to skip requests for these flags, and may: each skip is recorded."""
-    if (caller := find_skipping(project_id, environment)) is None:
+    """Whether the caller wants to skip requests for these flags, and may: each skip is recorded.
+
+    ``recorded``: environments and flags whose skips are recorded already.
+    """
+    if (person := find_skipping(caller, project_id, environment)) is None:
         return False
     fresh = [name for name in flags if (environment, name) not in recorded]
     recorded.update((environment, name) for name in fresh)
-    record_all([make_skip_event(project_id, environment, name) for name in fresh], actor=caller)
+    record_all([make_skip_event(project_id, environment, name) for name in fresh], actor=person)
     return True
-
-
-def _refuse_tags(
-    project_id: str,
-    environment: str,
-    retagged: Sequence[tuple[str, str]],
-    recorded: set[tuple[str, str]],
-) -> NeedsSkip | None:
-    flags = sorted({flag for flag, _ in retagged})
-    if is_skipped(project_id, environment, flags, recorded):
-        return None
-    effect = (
-        f"This would add or remove tags that approval rules of {environment} in project {project_id} depend on "
-        f"({choices({tag for _, tag in retagged})} on {choices(flags)}). Only those who may skip change requests there "
-        "can do that."
-    )
-    return NeedsSkip(Gated(project_id, environment, flags, None, effect=effect))
 
 
 def _find_brought(project_id: str, environment: str, entered: Collection[str]) -> list[str]:
@@ -300,7 +276,9 @@ def _turn_off(flags: Sequence[str]) -> list[ProposedChange]:
     return [ProposedChange(name, "updateEnabled", {"enabled": False}) for name in flags]
 
 
-def check_saved_context(saved: SavedContext, before: Document | None, after: Document | None) -> None:
+def check_saved_context(
+    saved: SavedContext, before: Document | None, after: Document | None, caller: Caller
+) -> None:
     """Raises NeedsSkip if a request could need fewer approvals after the change of the saved context.
 
     ``before`` and ``after`` are its documents, None for none. One without a project counts in all projects.
@@ -310,20 +288,24 @@ def check_saved_context(saved: SavedContext, before: Document | None, after: Doc
         links = links.filter(project=saved.project_id)
     for link in links.order_by("project_id", "environment_id"):
         if not is_applied_to(link.project_id, link.environment_id):
-            _check(link, saved, before, after)
+            _check(link, saved, before, after, caller)
 
 
 def _check(
-    link: ProjectEnvironment, saved: SavedContext, before: Document | None, after: Document | None
+    link: ProjectEnvironment,
+    saved: SavedContext,
+    before: Document | None,
+    after: Document | None,
+    caller: Caller,
 ) -> None:
     reasons = sorted({*_list_reasons(link, before, after)})
-    if not reasons or is_skipped(link.project_id, link.environment_id, [""], set()):
+    if not reasons or is_skipped(caller, link.project_id, link.environment_id, [""], set()):
         return
     effect = (
         f"This would change {' and '.join(reasons)} of {saved.name}, which approval rules of {link.environment_id} in "
         f"project {link.project_id} depend on. Only those who may skip change requests there can do that."
     )
-    raise NeedsSkip(Gated(link.project_id, link.environment_id, [], None, effect=effect))
+    raise NeedsSkip(Gated(link.project_id, link.environment_id, [], None, effect=effect).tell(caller))
 
 
 def _list_reasons(link: ProjectEnvironment, before: Document | None, after: Document | None) -> Iterator[str]:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.audit.record import Event, EventType
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import NoAccess, list_some
 from groups.access import Caller, Permission
 from releases.derive import ProposedChange
@@ -17,10 +16,11 @@ HIDDEN = (
 )
 
 
-def find_skipping(project: str, environment: str) -> Caller | None:
-    """The caller who wants to make the change without a request, and may."""
-    caller: Caller | None = get_change_options().skip_by
-    return caller if caller and caller.can(SKIP, project=project, environment=environment) else None
+def find_skipping(caller: Caller, project: str, environment: str) -> Caller | None:
+    """The caller, if they want to make the change without a request, and may."""
+    person = caller.person
+    may_skip = person.skips_requests and person.can(SKIP, project=project, environment=environment)
+    return person if may_skip else None
 
 
 def make_skip_event(project: str, environment: str, flag: str) -> Event:
@@ -47,6 +47,12 @@ class Gated(NamedTuple):
     replaces_strategies: Collection[str] = ()
     removes: bool = False
 
+    def tell(self, caller: Caller) -> "Gated":
+        """What the caller may read of it: no project that they cannot see."""
+        if caller.person.can_read(self.project):
+            return self
+        return Gated("", self.environment, (), None, effect=HIDDEN)
+
 
 class NeedsChangeRequest(Refusal):
     """A change of an environment's results, which needs a change request there."""
@@ -56,12 +62,16 @@ class NeedsChangeRequest(Refusal):
     status = NoAccess.status
 
     def __init__(self, gated: Gated) -> None:
-        by = get_change_options().by
-        self.is_hidden = by is not None and not by.can_read(gated.project)
-        if self.is_hidden:
-            gated = Gated("", gated.environment, (), None, effect=HIDDEN)
         super().__init__(gated)
         self.gated = gated
+
+    @property
+    def is_hidden(self) -> bool:
+        return not self.gated.project
+
+    def instead(self, **members: Any) -> "NeedsChangeRequest":
+        """The refusal with other members of what is gated, unless that is hidden."""
+        return self if self.is_hidden else NeedsChangeRequest(self.gated._replace(**members))
 
     @property
     def message(self) -> str:

@@ -4,12 +4,14 @@ A disabled flag could be moved away and turned on there, or deleted and recreate
 turning it on requires. So both need the permission to skip requests in its old place.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time
 from flagadmin.core.db.transactions import make_at_end_of_action
 from flagadmin.core.errors import list_some
+from groups.access import Caller
 from projects.models import ProjectEnvironment
 from projects.used_by.queries import PlannedUse
 from releases.gate import is_skipped
@@ -18,27 +20,21 @@ from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 from releases.plans.queries import UNFINISHED
 
 
-class _Arrivals:
-    """Flags that have come to projects in an action, checked at its end, after other refusals."""
-
-    def __init__(self) -> None:
-        self._noted: list[tuple[Collection[str], str, str | None]] = []
-
-    def note(self, names: Collection[str], project_id: str, moved_from: str | None) -> None:
-        self._noted.append((names, project_id, moved_from))
+class _Arrivals(list[Callable[[], None]]):
+    """Checks of flags that have come to projects in an action, made at its end, after other refusals."""
 
     def __call__(self) -> None:
-        for names, project_id, moved_from in self._noted:
-            _check(names, project_id, moved_from)
+        for check in self:
+            check()
 
 
-def check_arrivals(names: Collection[str], project_id: str, moved_from: str | None) -> None:
+def check_arrivals(names: Collection[str], project_id: str, moved_from: str | None, caller: Caller) -> None:
     """Refuses the action at its end, with NeedsSkip, if one of the flags was in another guarded project."""
     if (arrivals := make_at_end_of_action(_Arrivals)) is not None:
-        arrivals.note(names, project_id, moved_from)
+        arrivals.append(partial(_check, names, project_id, moved_from, caller))
 
 
-def _check(names: Collection[str], project_id: str, moved_from: str | None) -> None:
+def _check(names: Collection[str], project_id: str, moved_from: str | None, caller: Caller) -> None:
     guarded: dict[str, list[str]] = {}
     links = ProjectEnvironment.objects.needing_requests().exclude(project=project_id)
     for project, environment in links.order_by("environment_id").values_list("project_id", "environment_id"):
@@ -47,8 +43,9 @@ def _check(names: Collection[str], project_id: str, moved_from: str | None) -> N
         return
     for project, left in _find_origins(names, moved_from):
         for environment in guarded.get(project, ()):
-            if not is_skipped(project, environment, left, _find_skipped(left)):
-                raise NeedsSkip(_describe(project, environment, left, project_id, is_moved=bool(moved_from)))
+            if not is_skipped(caller, project, environment, left, _find_skipped(left)):
+                gated = _describe(project, environment, left, project_id, is_moved=bool(moved_from))
+                raise NeedsSkip(gated.tell(caller))
 
 
 def _find_skipped(names: Collection[str]) -> set[tuple[str, str]]:

@@ -16,18 +16,10 @@ from flagadmin.core.errors import Problem
 class ChangeOptions:
     comment: str | Callable[[], str] = ""
     """The reason, stored in all audit events. A function is called when there is an event to record."""
-    by: Any = None
-    """The caller of a request, whom refusals tell nothing of projects that they cannot read. None: tells all."""
-    override_by: Any = None
-    """The caller who makes changes that break expectations, if permitted. None: such changes are refused."""
-    skip_by: Any = None
-    """The caller who skips change requests, if permitted. None: changes that need one are refused."""
     approved_in: tuple[str, str] = ("", "")
     """The project and environment whose approved changes are applied. They need no other change request."""
     approved_by: int | None = None
     """The change request that is applied."""
-    is_postponed: bool = False
-    """The changes are for later: a check refuses them, and `releases.schedules.later.settle` schedules them."""
     keeps_unreadable: bool = False
     """Whether values that SDKs cannot read are stored. Otherwise they are refused."""
     unreadable: list[Problem] | None = None

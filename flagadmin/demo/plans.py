@@ -45,12 +45,13 @@ def _add_charts(place: FlagPath, moment: datetime, caller: Caller) -> None:
     """Adds a chart of the flag, a safeguard of the flag, and a chart for everyone."""
     chart = {"title": "Failed payments", "yAxisMin": "zero", "labelSelectors": {}}
     chart |= {"metricName": _name_metric(place), "aggregationMode": "avg", "timeRange": "day"}
-    with at(moment, f"demo-charts-{place.feature}"), changing(skip_by=Caller.system()):
+    with at(moment, f"demo-charts-{place.feature}"):
         set_chart((place.project, place.feature), chart, caller=caller)
         of_all = {"title": f"Failed payments of {place.feature}", "timeRange": "week", "yAxisMin": "auto"}
         set_chart(None, chart | of_all, caller=Caller.system())
         safeguard = _make_safeguard(place) | {"triggerCondition": {"operator": ">", "threshold": 0.5}}
-        set_flag_safeguard(place, safeguard | {"action": {"type": "turnOff"}}, caller=Caller.system())
+        skipping = Caller.system().asking(skips_requests=True)
+        set_flag_safeguard(place, safeguard | {"action": {"type": "turnOff"}}, caller=skipping)
 
 
 def _find_strategy(place: FlagPath) -> Strategy | None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from flagadmin.core.change_options import changing
 from flagadmin.demo.clock import at
 from flagadmin.demo.story import make_caller
 from groups.access import Caller
@@ -60,9 +59,8 @@ def _roll_out(flag: str, percent: int | str) -> ProposedChange:
 def _save(flag: str, percent: int | str, caller: Caller) -> None:
     """Saves without a change request."""
     values = _roll_out(flag, percent).payload
-    with changing(skip_by=caller):
-        members = {"parameters": values["parameters"]}
-        update_strategy(SHOP, flag, PRODUCTION, values["id"], members, caller=caller)
+    members, skipping = {"parameters": values["parameters"]}, caller.asking(skips_requests=True)
+    update_strategy(SHOP, flag, PRODUCTION, values["id"], members, caller=skipping)
 
 
 def _turn(flag: str, enabled: bool) -> ProposedChange:
@@ -74,8 +72,8 @@ def _send(title: str, changes: list[ProposedChange], caller: Caller) -> int:
 
 
 def _make_applied(now: datetime, who: Who) -> None:
-    with at(now - timedelta(days=2, hours=6)), changing(skip_by=who("lukas")):
-        disable_flag(SHOP, "apple-pay", PRODUCTION, caller=who("lukas"))
+    with at(now - timedelta(days=2, hours=6)):
+        disable_flag(SHOP, "apple-pay", PRODUCTION, caller=who("lukas").asking(skips_requests=True))
     with at(now - timedelta(days=2, hours=5)):
         request = _send("Apple Pay is back", [_turn("apple-pay", True)], who("lukas"))
     steps = ((4, "aisha", State.APPROVED), (3, "maria", State.APPROVED), (2, "maria", State.APPLIED))

@@ -253,7 +253,7 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: Progress = igno
     progress("", 0, total)
     references_created = _create_references(plan, caller)
     new = rows.create_flags(created, project=project, caller=caller, now=now) if created else []
-    check_arrivals([flag.name for flag in created], project, None)
+    check_arrivals([flag.name for flag in created], project, None, caller)
     progress("flags", len(created), total)
     rows.update_flags(changed, now)
     written = [*new, *changed]

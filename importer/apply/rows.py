@@ -18,7 +18,7 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from playground.models import SavedContext
 from playground.saved_contexts.actions import check_may_change, make_event
 from playground.saved_contexts.queries import make_saved_context_document
-from projects.flags.payloads import watch
+from projects.flags.payloads.stored import check_at_end
 from projects.models.strategies import make_time_ordered_id
 from projects.states import NOTHING
 from projects.strategies.write import StateChange, replace_parents, write_states
@@ -186,7 +186,7 @@ def write_payload_schemas(flags: Sequence[Numbered], project: str) -> None:
     ]
     rows = ((flag_id, _format_json(after["payloadSchema"])) for flag_id, _, after in new)
     copy_rows("projects_payloadschema", ("flag_id", "schema"), rows)
-    watch.begin(project, [name for _, name, _ in new])
+    check_at_end(project, [name for _, name, _ in new])
 
 
 def end_archived_stage(flag_ids: Sequence[int]) -> None:
@@ -253,7 +253,10 @@ def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
             yield _change(saved, state["before"], caller)
         else:
             yield make_event(
-                EventType.SAVED_CONTEXT_DELETED, saved, before=make_saved_context_document(saved)
+                EventType.SAVED_CONTEXT_DELETED,
+                saved,
+                before=make_saved_context_document(saved),
+                caller=caller,
             )
             saved.delete()
 
@@ -265,7 +268,7 @@ def _change(saved: SavedContext, values: Document, caller: Caller) -> Event:
     saved.updated_by, saved.updated_at = caller.name, timezone.now()
     saved.save()
     kind = EventType.SAVED_CONTEXT_UPDATED if before else EventType.SAVED_CONTEXT_CREATED
-    return make_event(kind, saved, before=before, after=make_saved_context_document(saved))
+    return make_event(kind, saved, before=before, after=make_saved_context_document(saved), caller=caller)
 
 
 def _make_document(saved: SavedContext) -> Document:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.change_options import changing, get_change_options, get_comment
+from flagadmin.core.change_options import changing, get_comment
 from flagadmin.core.db.transactions import run_and_roll_back, transactional
 from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
@@ -201,20 +201,21 @@ def _widen_until_accepted(
 ) -> WrittenChanges:
     """Retries while holding back parts that need a change request, until no other part needs one."""
     held = HeldParts()
-    with changing(skip_by=get_change_options().skip_by if directory.skips_requests else None):
-        for _ in range(MAX_TRIES):
-            try:
-                return attempt(held)
-            except NeedsChangeRequest as refusal:
-                wider = held.with_place((refusal.gated.project, refusal.gated.environment))
-                if wider is None:
-                    raise
-                held = wider
+    for _ in range(MAX_TRIES):
+        try:
+            return attempt(held)
+        except NeedsChangeRequest as refusal:
+            wider = held.with_place((refusal.gated.project, refusal.gated.environment))
+            if wider is None:
+                raise
+            held = wider
     raise Conflict(f"More than {MAX_TRIES} environments need change requests.")
 
 
 @transactional
 def _write(directory: Directory, held: HeldParts, *, caller: Caller) -> WrittenChanges:
+    if not directory.skips_requests:
+        caller = caller.asking(skips_requests=False)
     for project in directory.projects:
         access_project(caller, project)
     lock_projects(caller, directory.projects)

@@ -19,9 +19,8 @@ from integrations.mcp.tool import (
     done,
     perform,
 )
-from projects.access import access_project, check_environment, check_project
+from projects.access import access_project, check_environment, check_project, find_project_environment
 from projects.environments.comparison_queries import DIFFERS, ComparedFlag, compare_flags, select_flags
-from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Segment
 from projects.strategies.sentences import summarize_strategy

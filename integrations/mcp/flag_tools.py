@@ -26,10 +26,9 @@ from integrations.mcp.tool import (
     find_flag,
     perform,
 )
-from projects.access import check_project
+from projects.access import check_project, find_project_environment
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.environments.actions import disable_flag
-from projects.flags.environments.toggle import find_project_environment
 from projects.flags.flag_document import read_flag_document
 from projects.flags.insights.queries import list_using_applications
 from projects.flags.lists.search import FlagFilter

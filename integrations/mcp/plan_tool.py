@@ -10,7 +10,7 @@ from flagadmin.core.errors import InvalidOperation, ValidationError
 from flagadmin.core.http.responses import iso
 from groups.access import Caller
 from integrations.mcp.tool import Answer, Call, Tool, WriteArguments, done, find_flag, perform
-from projects.flags.environments.toggle import find_project_environment
+from projects.access import find_project_environment
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.actions import pause_plan, resume_plan, start_milestone, step_back

@@ -107,7 +107,8 @@ def perform(call: Call, arguments: WriteArguments, action: Callable[[], R]) -> R
 
     A dry run also includes the project's checks at the end of a change.
     """
-    with changing(comment=tidy_comment(arguments.comment), skip_by=call.caller):
+    call.caller.skips_requests = True
+    with changing(comment=tidy_comment(arguments.comment)):
         return run_and_roll_back(action) if arguments.dry_run else action()
 
 

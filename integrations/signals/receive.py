@@ -202,11 +202,11 @@ def _apply(rule: SignalRule, item: Item) -> Result:
         what = "deactivated" if rule.author else "deleted"
         why = f"The account that saved this rule was {what}. Save the rule again."
         return result | {"result": "refused", "why": why}
-    caller = Caller(user=rule.author)
+    caller = Caller(user=rule.author).asking(skips_requests=True, breaks_expectations=True)
     comment = f"Signal of {rule.source.name}: {item.summary or rule.name}"
     try:
         # Around the action, whose checks run at its end.
-        with changing(comment=tidy_comment(comment), skip_by=caller, override_by=caller):
+        with changing(comment=tidy_comment(comment)):
             return result | {"result": _act(rule, item, caller)}
     except Repeated:
         # Remembered for as long as it repeats, and a month.

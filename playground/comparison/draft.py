@@ -18,11 +18,11 @@ from playground.engine.definitions import (
     VariantDefinition,
 )
 from playground.engine.snapshot import Snapshot
+from projects.access import find_project_environment
 from projects.definitions import Definitions
 from projects.drafts import Draft
 from projects.flags.archive.actions import check_no_children
 from projects.flags.dependencies.actions import make_dependency, parents_problems
-from projects.flags.environments.toggle import find_project_environment
 from projects.flags.serializers import ParentRecord, VariantBody
 from projects.models import Flag, ProjectEnvironment, Segment
 from projects.rules import Limits

@@ -133,8 +133,8 @@ def _unknown_problems(
         yield Problem(f"{path}.environment", f"environment {environment} not found")
 
 
-check_watched: Hook[[SavedContext, Document | None, Document | None], None] = Hook(
-    "playground.saved_contexts.actions.check_watched", lambda saved, before, after: None
+check_watched: Hook[[SavedContext, Document | None, Document | None, Caller], None] = Hook(
+    "playground.saved_contexts.actions.check_watched", lambda saved, before, after, caller: None
 )
 """Checks the change of a saved context from one document to another (None: there is none). Raises Refusal."""
 EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD
@@ -149,7 +149,7 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     check_may_change(caller, saved.project_id)
     if saved.project_id:
         check_project(caller, saved.project_id)
-    lock_scope(saved.project_id)
+    lock_scope(saved.project_id, caller=caller)
     if SavedContext.objects.filter(project=saved.project_id).count() >= MAX_IN_A_PROJECT:
         where = f"project {saved.project_id}" if saved.project_id else "no project"
         raise ValidationError(f"There are {MAX_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
@@ -157,7 +157,9 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     enforce(saved, caller, before=None, projects=read_flag_projects(saved.expectations))
     _save(saved, caller)
     record(
-        make_event(EventType.SAVED_CONTEXT_CREATED, saved, after=make_saved_context_document(saved)),
+        make_event(
+            EventType.SAVED_CONTEXT_CREATED, saved, after=make_saved_context_document(saved), caller=caller
+        ),
         actor=caller,
     )
     return saved
@@ -186,7 +188,10 @@ def update_saved_context(
     if any(before[key] != value for key, value in make_saved_context_document(saved).items()):
         _save(saved, caller)
         after = make_saved_context_document(saved)
-        record(make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
+        record(
+            make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after, caller=caller),
+            actor=caller,
+        )
     return saved
 
 
@@ -205,7 +210,7 @@ def delete_saved_context(context_id: int, *, expected: Expected = None, caller: 
     before = make_saved_context_document(saved)
     check_expected(expected, build_visible_document(caller, saved))
     check_may_state(caller, list_enforcing_projects(saved, saved.expectations))
-    record(make_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
+    record(make_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before, caller=caller), actor=caller)
     saved.delete()
 
 
@@ -241,7 +246,7 @@ def may_save(caller: Caller) -> bool:
 
 def access_saved_context_for_update(caller: Caller, context_id: int) -> SavedContext:
     """A saved context that the caller may change, locked with its project. Raises NotFound, NoAccess."""
-    lock_scope(access_saved_context_to_change(caller, context_id).project_id)
+    lock_scope(access_saved_context_to_change(caller, context_id).project_id, caller=caller)
     saved = SavedContext.objects.select_for_update().filter(pk=context_id).first()
     if saved is None:
         raise _no_context(context_id)
@@ -279,9 +284,11 @@ def _no_context(context_id: int) -> NotFound:
     return NotFound(f"Saved context with id {context_id} not found.")
 
 
-def make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+def make_event(
+    kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None, caller: Caller
+) -> Event:
     """The event of a change, after checking that required approvals allow it. Raises Refusal."""
-    check_watched(saved, before, after)
+    check_watched(saved, before, after, caller)
     return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)
 
 
@@ -322,7 +329,10 @@ def _remove_expectations(saved: SavedContext, environments: Collection[str], cal
     saved.enforced_in = {flag: project for flag, project in saved.enforced_in.items() if flag in flags}
     saved.save(update_fields=["expectations", "enforced_in"])
     after = make_saved_context_document(saved)
-    record(make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
+    record(
+        make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after, caller=caller),
+        actor=caller,
+    )
 
 
 def _find_ended(saved: SavedContext, kind: str, names: Any) -> set[str]:

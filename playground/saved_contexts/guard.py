@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record_all
 from flagadmin.core.change_checks import BrokenExpectations, KnownChange, Watch
-from flagadmin.core.change_options import get_change_options
 from flagadmin.core.errors import MAX_DETAILS, Problem
 from groups.access import Caller, Permission
 from playground.comparison.compare import MISSING
@@ -32,10 +31,10 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Required to break an expectation: users who may turn the flag off must be able to in an emergency."""
 
 
-def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
+def guard(project_id: str, caller: Caller) -> Callable[[], BrokenExpectations | None]:
     """The watch of the project's expectations, if there are any."""
     expectations = _list_enforced(project_id)
-    return _ExpectationWatch(project_id, expectations) if expectations else lambda: None
+    return _ExpectationWatch(project_id, expectations, caller) if expectations else lambda: None
 
 
 class _ExpectationWatch(Watch):
@@ -46,8 +45,9 @@ class _ExpectationWatch(Watch):
     project evaluates differently, otherwise as many again; it evaluates only the differences.
     """
 
-    def __init__(self, project_id: str, expectations: Sequence[Expectation]) -> None:
-        self.project_id, self.expectations, self.now = project_id, expectations, timezone.now()
+    def __init__(self, project_id: str, expectations: Sequence[Expectation], caller: Caller) -> None:
+        self.project_id, self.expectations, self.caller = project_id, expectations, caller
+        self.now = timezone.now()
         self.revision, self.before = read_revisions([project_id]), _read(project_id, expectations)
 
     def look_at(self, flags: Collection[str] | None) -> None:
@@ -65,7 +65,7 @@ class _ExpectationWatch(Watch):
             and find_parents(read.flags) <= read.by_name().keys()
             for read in after.values()
         )
-        if not is_read or not known.keeps_expectations or get_change_options().override_by is not None:
+        if not is_read or not known.keeps_expectations or self.caller.breaks_expectations:
             return None
         return self._judge(after)
 
@@ -87,7 +87,7 @@ class _ExpectationWatch(Watch):
             _explain_in_project(change)
             for change in _drop_removed(change for change in changed if change.is_broken)
         ]
-        return _refuse(self.project_id, broken) if broken else None
+        return _refuse(self.project_id, broken, self.caller) if broken else None
 
 
 def _list_enforced(project_id: str) -> list[Expectation]:
@@ -155,10 +155,11 @@ def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpec
             yield change
 
 
-def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpectations | None:
+def _refuse(
+    project_id: str, broken: Sequence[ChangedExpectation], caller: Caller
+) -> BrokenExpectations | None:
     """The refusal; or None, with an event, if the caller overrides it. Raises NoAccess if they may not."""
-    caller: Caller | None = get_change_options().override_by
-    if caller is None:
+    if not caller.breaks_expectations:
         first = broken[:MAX_DETAILS]
         problems = [Problem(change.after.expectation.saved.name, change.sentence) for change in first]
         return BrokenExpectations(

@@ -30,7 +30,7 @@ def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> Contex
     check_may_create(caller, field.project_id)
     if field.project_id:
         check_project(caller, field.project_id)
-    lock_scope(field.project_id)
+    lock_scope(field.project_id, caller=caller)
     check_context_field(field)
     with name_is_free(f"A context field named {field.name} already exists."):
         field.save(force_insert=True)
@@ -149,7 +149,7 @@ def access_context_field_for_update(
 ) -> ContextField:
     """The field, locked with its project. Raises NotFound, NoAccess."""
     unlocked = access_context_field_with(caller, name, permission, project=project)
-    lock_scope(unlocked.project_id)
+    lock_scope(unlocked.project_id, caller=caller)
     field = ContextField.objects.select_for_update().filter(pk=name, project_id=unlocked.project_id).first()
     if field is None:
         raise _no_field(name)

@@ -8,12 +8,11 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.errors import ValidationError
 from groups.console import Breadcrumbs, Permission
-from projects.access import access_flag
+from projects.access import access_flag, find_project_environment
 from projects.console import OnFlagPage, flag_url, get_flag_breadcrumbs
 from projects.drafts import Draft, DraftingPage, FlagEdit, draft_plan, find_enabled_places
 from projects.flags.actions import add_link, change_tags, remove_link, update_flag
 from projects.flags.dependencies.actions import add_dependency, check_parent, no_parent, remove_dependency
-from projects.flags.environments.toggle import find_project_environment
 from projects.flags.lists.strategy_lines import move_strategy
 from projects.flags.queries import read_dependency_documents
 from projects.models import Environment, Flag, Segment

@@ -92,7 +92,7 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
 
     Raises NameExists.
     """
-    check_arrivals([new.name], project.pk, None)
+    check_arrivals([new.name], project.pk, None, caller)
     now = read_transaction_time()
     flag = Flag(
         name=new.name,

@@ -24,12 +24,11 @@ from flagadmin.core.http.fields import read_id
 from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
 from groups.console import Breadcrumbs, ConsolePage, EditPage, Permission
-from projects.access import access_flag
-from projects.console import OnFlagPage, check_permissions, flag_url, get_project_breadcrumbs
+from projects.access import access_flag, find_project_environment
+from projects.console import OnFlagPage, check_permissions, flag_url, get_project_breadcrumbs, read_turned
 from projects.drafts import DraftingPage, FlagEdit, draft_plan
 from projects.flags.dependencies.actions import list_possible_parents
 from projects.flags.environments.actions import disable_flag, enable_flag
-from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.flag_document import make_environment_cards, make_splits, read_flag_document
 from projects.flags.history import FlagHistory, read_flag_history
 from projects.flags.insights.evaluations import (

@@ -298,8 +298,8 @@ def list_production_toggles(flag: Flag) -> list[tuple[str, bool]]:
     return list(environments.values_list("name", Exists(states)))
 
 
-check_arrivals: Hook[[Collection[str], str, str | None], None] = Hook(
-    "projects.flags.queries.check_arrivals", lambda names, project_id, moved_from: None
+check_arrivals: Hook[[Collection[str], str, str | None, Caller], None] = Hook(
+    "projects.flags.queries.check_arrivals", lambda names, project_id, moved_from, caller: None
 )
 """Called with the names of the flags, their project and, if they are moved, the previous one. Raises Refusal."""
 

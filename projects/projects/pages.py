@@ -20,9 +20,8 @@ from flagadmin.core.db.statements import fetch_rows
 from flagadmin.core.errors import ValidationError, pluralize
 from groups.console import ActionPage, Breadcrumbs, Column, EditPage, Filter, FormPage, ListPage, Permission
 from groups.models import Group
-from projects.access import access_project
+from projects.access import access_project, find_project_environment
 from projects.console import PROJECTS, get_project_breadcrumbs, project_url
-from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import ACCESS_TYPES, readable_events
 from projects.models import Environment, FavoriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project, set_project_favorite

@@ -18,10 +18,9 @@ from flagadmin.core.errors import ValidationError, choices, pluralize
 from groups.console import ActionPage, Breadcrumbs, EditPage, Permission
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
-from projects.access import access_project
+from projects.access import access_project, find_project_environment
 from projects.console import InProjectPage, get_project_breadcrumbs, project_url
 from projects.drafts import NewFlagEdit
-from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project

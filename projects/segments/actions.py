@@ -69,7 +69,7 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
     check_may_create(caller, segment.project_id)
     if segment.project_id:
         check_project(caller, segment.project_id)
-    lock_scope(segment.project_id)
+    lock_scope(segment.project_id, caller=caller)
     check_segment(segment)
     with name_is_free(_describe_name_exists(segment)):
         segment.save(force_insert=True)
@@ -248,9 +248,10 @@ def access_segment_for_update(
     """
     segment_seen = access_segment_with(caller, segment_id, permission)
     if segment_seen.project_id or target:
-        lock_scope(segment_seen.project_id, target)
+        lock_scope(segment_seen.project_id, target, caller=caller)
     else:
-        lock_refusing_projects(Flag.objects.active().filter(strategies__segments=segment_id))
+        users = Flag.objects.active().filter(strategies__segments=segment_id)
+        lock_refusing_projects(users, caller=caller)
     rows = Segment.objects.select_for_update(of=("self",))
     segment = rows.filter(pk=segment_id, project_id=segment_seen.project_id).first()
     if segment is None:

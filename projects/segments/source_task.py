@@ -157,7 +157,7 @@ def _apply(source: ListSource, body: bytes, etag: str) -> str:
     caller = Caller(rights=Caller(user=user).rights)  # flagadmin, which may do what the user may do now
     comment = f"Fetched from {urlsplit(source.url).netloc}, as {source.set_by_name} set it up"[:MAX_LENGTH]
     try:
-        with changing(comment=comment, by=caller):
+        with changing(comment=comment):
             return _replace(source, sent, etag[:500], caller)
     except (NoAccess, NotFound):
         raise Conflict(f"{source.set_by_name}, who set the URL, may no longer change this segment.") from None

@@ -13,13 +13,13 @@ from flagadmin.core.http.fields import PatchOperation, make_patch_example, patch
 from flagadmin.core.unreadable_values import check_values
 from groups.viewsets import ApiRequest, Permission, ViewSet
 from playground.engine.definitions import StrategyDefinition
+from projects.access import access_strategy
 from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
 from projects.models import Strategy
 from projects.project_scope import OnFlagViewSet
 from projects.rules import Limits
 from projects.strategies import actions
-from projects.strategies.access import access_strategy
 from projects.strategies.constraint_rules import constraint_problems, make_constraint
 from projects.strategies.fields import drop_sort_order
 from projects.strategies.known_names import read_legal_values

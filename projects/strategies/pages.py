@@ -16,17 +16,15 @@ from groups.console import read_next_page
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, STRATEGY_TYPES
-from projects.access import access_flag
+from projects.access import access_flag, access_strategy, find_project_environment
 from projects.console import OnFlagPage, api_path, flag_url
 from projects.drafts import FlagEdit, draft_plan
-from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.evaluations import describe_usage
 from projects.flags.queries import read_strategy_documents
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.states import get_content
-from projects.strategies.access import access_strategy
 from projects.strategies.actions import (
     add_strategy,
     remove_strategy,

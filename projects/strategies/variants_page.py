@@ -12,11 +12,10 @@ from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.unreadable_values import check_values, list_refused_problems
 from groups.console import Permission, SubmitPage
 from playground.engine.definitions import VariantDefinition
-from projects.access import access_flag
+from projects.access import access_flag, find_project_environment
 from projects.console import OnFlagPage, flag_url
 from projects.drafts import DraftingPage, FlagEdit, draft_plan
 from projects.flags.environments.actions import read_variants, set_variants
-from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.evaluations import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events

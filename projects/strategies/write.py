@@ -16,9 +16,8 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.document import Document
 from groups.access import Caller, Permission
 from playground.engine.definitions import StrategyDefinition
-from projects.access import access_active_flags_for_update, lock_projects
+from projects.access import access_active_flags_for_update, find_project_environment, lock_projects
 from projects.definitions import read_flag_parts
-from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, ProjectEnvironment
 from projects.models.strategies import make_time_ordered_id
 from projects.project_scope import hold_segments

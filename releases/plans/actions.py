@@ -76,7 +76,7 @@ def start_milestone(
     is_approved, haste = is_approved_step(plan, milestone), ""
     if is_applied_to(flag_path.project, flag_path.environment):
         is_approved = False  # the request approves it again
-    elif is_approved and is_let_through(flag_path):
+    elif is_approved and is_let_through(flag_path, caller):
         is_approved = not explain_moved(plan, milestone)
     elif is_approved:
         haste = explain_haste(plan, milestone, caller)
@@ -105,7 +105,7 @@ def _start(
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     enter_milestone(plan, milestone, caller)
     if not is_approved:
-        note_approval(plan, is_approved=is_let_through(flag_path))
+        note_approval(plan, is_approved=is_let_through(flag_path, caller), caller=caller)
         plan.save(update_fields=["approved", "fingerprints", "request"])
     if then_pause:
         enter_pause(plan, then_pause, caller)
@@ -135,8 +135,8 @@ def resume_plan(flag_path: FlagPath, plan_key: str, *, caller: Caller) -> Releas
     plan.since = since + (now - (plan.paused_at or now))
     plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
-    if is_let_through(flag_path):
-        note_approval(plan, is_approved=True)
+    if is_let_through(flag_path, caller):
+        note_approval(plan, is_approved=True, caller=caller)
     finish_if_over(plan)
     save_plan(plan, now)
     record_plan(EventType.RELEASE_PLAN_RESUMED, plan, caller)
@@ -215,8 +215,8 @@ def edit_transition(
     if before == milestone.transition:
         return plan
     milestone.save(update_fields=["transition"])
-    note_edit(plan)
-    record_skip(get_flag_path(plan))
+    note_edit(plan, caller)
+    record_skip(get_flag_path(plan), caller)
     if plan.active_id == milestone.pk:
         plan.active = milestone
     if plan.state == State.RUNNING:
@@ -279,9 +279,9 @@ def _edit(flag_path: FlagPath, payload: Mapping[str, Any], caller: Caller) -> Mi
         plan.active = milestone
         write_strategies(plan, milestone, caller)
     else:
-        record_skip(flag_path)
+        record_skip(flag_path, caller)
     milestone.save(update_fields=["strategies"])
-    note_edit(plan)
+    note_edit(plan, caller)
     save_plan(plan, timezone.now())
     record_plan(
         EventType.MILESTONE_STRATEGY_UPDATED, plan, caller, subject=milestone.name, before=before, after=after

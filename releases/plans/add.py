@@ -18,10 +18,10 @@ from flagadmin.core.document import Document
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
 from groups.access import Caller, Permission
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from projects.access import access_strategy
 from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy
 from projects.states import get_content
-from projects.strategies.access import access_strategy
 from projects.strategies.actions import add_strategy
 from releases.derive import EnvironmentChanges, ProposedChange
 from releases.models import Milestone, ReleasePlan, ReleaseTemplate

@@ -27,12 +27,12 @@ AGAIN = "It needs another approval: a change request must start the milestone."
 ANOTHER_PACE = 'That needs the permission "Apply change requests", or a change request.'
 
 
-def note_edit(plan: ReleasePlan) -> None:
+def note_edit(plan: ReleasePlan, caller: Caller) -> None:
     """An edited plan is no longer approved, unless the edit was."""
-    note_approval(plan, is_approved=is_let_through(get_flag_path(plan)))
+    note_approval(plan, is_approved=is_let_through(get_flag_path(plan), caller), caller=caller)
 
 
-def note_approval(plan: ReleasePlan, *, is_approved: bool) -> None:
+def note_approval(plan: ReleasePlan, *, is_approved: bool, caller: Caller) -> None:
     """Records the request that approves the plan, if its changes are being made; none, if a request is skipped.
 
     The approval covers each milestone's present result. Does not save the plan.
@@ -40,7 +40,7 @@ def note_approval(plan: ReleasePlan, *, is_approved: bool) -> None:
     plan.approved, plan.fingerprints = is_approved, foresee_plan(plan) if is_approved else None
     if (key := get_change_options().approved_by) is not None:
         plan.request_id = key
-    elif find_skipping(plan.flag.project_id, plan.environment_id) is not None:
+    elif find_skipping(caller, plan.flag.project_id, plan.environment_id) is not None:
         plan.request = None
 
 
@@ -87,18 +87,17 @@ def explain_moved(plan: ReleasePlan, milestone: Milestone) -> str:
     return " ".join([*sentences, *(cause.sentence for cause in causes), AGAIN])
 
 
-def is_let_through(flag_path: FlagPath) -> bool:
+def is_let_through(flag_path: FlagPath, caller: Caller) -> bool:
     """Whether the current change there needs no change request, or no further one."""
-    return (
-        not _needs_another(flag_path) or find_skipping(flag_path.project, flag_path.environment) is not None
-    )
+    project, _, environment = flag_path
+    return not _needs_another(flag_path) or find_skipping(caller, project, environment) is not None
 
 
-def record_skip(flag_path: FlagPath) -> None:
+def record_skip(flag_path: FlagPath, caller: Caller) -> None:
     """Records a skipped request that the gate does not notice, because no result changes yet."""
     project, feature, environment = flag_path
-    if _needs_another(flag_path) and (caller := find_skipping(project, environment)) is not None:
-        record(make_skip_event(project, environment, feature), actor=caller)
+    if _needs_another(flag_path) and (person := find_skipping(caller, project, environment)) is not None:
+        record(make_skip_event(project, environment, feature), actor=person)
 
 
 def _needs_another(flag_path: FlagPath) -> bool:
@@ -144,4 +143,4 @@ def through_gate(
         yield
     except NeedsChangeRequest as refusal:
         changes, effect = [ProposedChange(flag_path.feature, action, payload)], why or refusal.gated.effect
-        raise NeedsChangeRequest(refusal.gated._replace(changes=changes, effect=effect)) from None
+        raise refusal.instead(changes=changes, effect=effect) from None

@@ -21,11 +21,10 @@ from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from playground.pages.flag_detail import IfSavedPage
 from playground.pages.lines import Count, count_looks
-from projects.access import access_flag
+from projects.access import access_flag, find_project_environment
 from projects.console import api_path, flag_url, get_flag_breadcrumbs
 from projects.definitions import Definitions, read_definitions
 from projects.drafts import Draft, DraftingPage, FlagEdit
-from projects.flags.environments.toggle import find_project_environment
 from projects.models import Project
 from projects.projects.required_comments import requires_comment
 from projects.states import get_content

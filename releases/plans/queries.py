@@ -10,8 +10,7 @@ from django.urls import reverse
 from flagadmin.core.db.lookups import find_best_matches, get_or_404
 from flagadmin.core.errors import NotFound
 from groups.access import Caller, Permission
-from projects.access import access_flag_for_update
-from projects.flags.environments.toggle import find_project_environment
+from projects.access import access_flag_for_update, find_project_environment
 from projects.models import Flag
 from projects.projects.queries import needs_request
 from releases.models import Milestone, ReleasePlan, Safeguard

@@ -20,9 +20,9 @@ from flagadmin.core.db.transactions import change_once, consistent_reads
 from flagadmin.core.errors import AppError, InvalidOperation, NotFound, pluralize
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller, Permission
+from projects.access import find_project_environment
 from projects.definitions import Definitions, read_definitions
 from projects.fingerprint import UNFORESEEN, Fingerprint, take_fingerprint
-from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from projects.states import get_content, list_fresh_ids
 from projects.strategies.planned import PlannedFlag

@@ -11,7 +11,7 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
-from projects.flags.environments.toggle import find_project_environment
+from projects.access import find_project_environment
 from projects.models import ProjectEnvironment
 from projects.project_scope import InProjectViewSet
 from projects.projects.environments import POLICY_PERMISSIONS, set_policy

@@ -39,8 +39,8 @@ from playground.models import OwnUsers, SavedContext
 from playground.pages.lines import Explain, Line, Side, Who, make_line
 from playground.saved_contexts.effects import UNLIMITED, SavedEffects, find_effects, list_saved
 from playground.user_runs.file import MAX_OWN_USERS, make_own_contexts
+from projects.access import find_project_environment
 from projects.definitions import Definitions, read_definitions
-from projects.flags.environments.toggle import find_project_environment
 from projects.models import Dependency, Strategy
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest, Milestone

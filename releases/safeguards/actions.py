@@ -61,7 +61,7 @@ def set_safeguard(
         safeguard, before = Safeguard(plan=plan), None
     assign_values(safeguard, values)
     safeguard.save()
-    _save(plan)
+    _save(plan, caller)
     after = safeguard_document(safeguard)
     record_plan(EventType.SAFEGUARD_CHANGED, plan, caller, subject=str(safeguard), before=before, after=after)
     return find_plan(plan.flag, plan.environment_id, plan.pk)
@@ -74,15 +74,15 @@ def remove_safeguard(flag_path: FlagPath, plan_key: str, key: str, *, caller: Ca
     safeguard = find_safeguard(plan, key)
     before = safeguard_document(safeguard)
     safeguard.delete()
-    _save(plan)
+    _save(plan, caller)
     record_plan(EventType.SAFEGUARD_DELETED, plan, caller, subject=str(safeguard), before=before)
 
 
-def _save(plan: ReleasePlan) -> None:
+def _save(plan: ReleasePlan, caller: Caller) -> None:
     """Reschedules the look at an edited plan with its present safeguards."""
     plan = find_plan(plan.flag, plan.environment_id, plan.pk)
-    note_edit(plan)
-    record_skip(get_flag_path(plan))
+    note_edit(plan, caller)
+    record_skip(get_flag_path(plan), caller)
     save_plan(plan, timezone.now())
 
 
@@ -151,7 +151,7 @@ def set_flag_safeguard(flag_path: FlagPath, values: Mapping[str, Any], *, caller
             read_safeguards(flag, flag_path.environment).count(), f"{flag.name} in {flag_path.environment}"
         )
         safeguard, before = Safeguard(flag=flag, environment_id=flag_path.environment), None
-    _check_approved(flag_path, "changeFeatureEnvSafeguard", {"safeguard": values})
+    _check_approved(flag_path, "changeFeatureEnvSafeguard", {"safeguard": values}, caller)
     assign_values(safeguard, values)
     safeguard.approved = needs_request(flag_path.project, [flag_path.environment])
     safeguard.look_at = timezone.now()
@@ -168,16 +168,16 @@ def remove_flag_safeguard(flag_path: FlagPath, key: str, *, caller: Caller) -> N
     """Raises NotFound, NoAccess, and NeedsChangeRequest."""
     flag = access_flag_in(flag_path, UPDATE_FLAG, caller)
     safeguard = find_flag_safeguard(flag, flag_path.environment, key)
-    _check_approved(flag_path, "deleteFeatureEnvSafeguard", {"safeguardId": key})
+    _check_approved(flag_path, "deleteFeatureEnvSafeguard", {"safeguardId": key}, caller)
     before = safeguard_document(safeguard)
     safeguard.delete()
     record_at(flag_path, EventType.SAFEGUARD_DELETED, caller, subject=str(safeguard), before=before)
 
 
-def _check_approved(flag_path: FlagPath, action: str, payload: Any) -> None:
+def _check_approved(flag_path: FlagPath, action: str, payload: Any, caller: Caller) -> None:
     """The gate sees no changed result yet. Raises NeedsChangeRequest. Skipping it is recorded."""
-    record_skip(flag_path)
-    if not is_let_through(flag_path):
+    record_skip(flag_path, caller)
+    if not is_let_through(flag_path, caller):
         effect = f"Safeguards turn {flag_path.feature} off by themselves."
         changes = [ProposedChange(flag_path.feature, action, payload)]
         gated = Gated(flag_path.project, flag_path.environment, [flag_path.feature], changes, effect=effect)

@@ -6,9 +6,8 @@ from django.utils import timezone
 
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Breadcrumbs, Permission, SubmitPage
-from projects.access import access_flag
+from projects.access import access_flag, find_project_environment
 from projects.console import api_path, get_flag_breadcrumbs
-from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.plans.queries import OfFlagPath
 from releases.safeguards.actions import (

@@ -34,7 +34,7 @@ def create_template(
 ) -> ReleaseTemplate:
     """Raises NotFound, NoAccess, NameExists, ValidationError."""
     check_scope(caller, Permission.RELEASE_PLAN_TEMPLATE_CREATE, IN_PROJECT, project_id)
-    lock_scope(project_id)
+    lock_scope(project_id, caller=caller)
     template = ReleaseTemplate(project_id=project_id, author=caller.user)
     _write(template, values)
     _record(EventType.RELEASE_PLAN_TEMPLATE_CREATED, template, caller, after=read_document(template))
@@ -172,7 +172,7 @@ def _access_for_update(
 ) -> ReleaseTemplate:
     access_template(caller, key, project_id)
     check_scope(caller, permission, IN_PROJECT, project_id)
-    lock_scope(project_id)
+    lock_scope(project_id, caller=caller)
     return get_or_404(
         ReleaseTemplate.objects.select_for_update(of=("self",)), f"Release template {key} not found.", pk=key
     )

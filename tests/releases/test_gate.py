@@ -8,11 +8,11 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from flagadmin.core.errors import AppError
-from groups.access import Caller
+from groups.access import EVERYTHING, NOTHING, Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Project, ProjectEnvironment, Segment
 from releases.derive import find_differing
-from releases.gate_refusal import NeedsChangeRequest
+from releases.gate_refusal import NeedsChangeRequest, find_skipping
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from tests.support.cast import make_project, make_user
@@ -143,3 +143,12 @@ def evaluated(read: Definitions) -> Any:
         for flag in read.flags
         if flag["enabled"]
     }
+
+
+def test_only_the_own_rights_of_a_caller_skip_requests() -> None:
+    """Approved changes are made with all rights, which skip no request of another environment."""
+    for rights, may_skip in ((NOTHING, False), (EVERYTHING, True)):
+        caller = Caller(rights=rights).asking(skips_requests=True)
+        for acting in (caller, caller.with_all_rights(), caller.with_all_rights().asking(postpones=True)):
+            assert (find_skipping(acting, "shop", "production") is not None) == may_skip
+    assert find_skipping(Caller(rights=EVERYTHING), "shop", "production") is None

@@ -18,7 +18,7 @@ def with_own_moment(to_its_end: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(to_its_end)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if transactions._ends.get() is None:
+        if transactions.find_action() is None:
             set_moment("" if timezone.now is _clock else timezone.now().isoformat())
         return to_its_end(*args, **kwargs)
 

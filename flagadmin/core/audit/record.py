@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -18,6 +17,7 @@ from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.change_options import get_comment
 from flagadmin.core.db import commits
 from flagadmin.core.db.statements import copy_rows, fetch_row
+from flagadmin.core.db.transactions import Action, find_action
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.installation.state import check_writable
 
@@ -28,10 +28,6 @@ MOMENT = "flagadmin.moment"
 def read_transaction_time() -> datetime:
     """The time of all events of this transaction, for rows that store it too. Take the locks first."""
     return cast("datetime", fetch_row("SELECT audit_moment()")[0])
-
-
-_gathered: ContextVar[list[tuple["Actor", "Event"]] | None] = ContextVar("gathered", default=None)
-"""Events that `recording_together` has not written yet."""
 
 
 class Actor(Protocol):
@@ -86,23 +82,24 @@ def record_change(event: Event, *, actor: Actor) -> None:
 def recording_together() -> Iterator[None]:
     """Writes the events recorded inside at its end, in order and in few statements. Writes none if the context raises.
 
-    Does not affect `copy_all` and `record_selected`, which write at once.
+    Only within an action. Does not affect `copy_all` and `record_selected`, which write at once.
     """
-    token = _gathered.set([])
+    action = find_action() or Action()
+    outer, action.events = action.events, []
     try:
         yield
-        gathered = _gathered.get() or []
+        gathered = action.events
     finally:
-        _gathered.reset(token)
+        action.events = outer
     for actor, events in groupby(gathered, key=itemgetter(0)):
         record_all((event for _, event in events), actor=actor)
 
 
 def record_all(events: Iterable[Event], *, actor: Actor) -> None:
     """Records many events in few statements, in the given order."""
-    events, gathered = list(events), _gathered.get()
-    if gathered is not None:
-        gathered += [(actor, event) for event in events]
+    events, action = list(events), find_action()
+    if action is not None and action.events is not None:
+        action.events += [(actor, event) for event in events]
         return
     _check_change({event.type for event in events})
     check_comment(events)

@@ -123,8 +123,8 @@ class Watch:
         raise NotImplementedError
 
 
-Check = Callable[[str], Callable[[], Refusal | None]]
-"""Looks at a project (its id) before it changes. Returns a function to call afterwards, which returns the refusal."""
+Check = Callable[[str, Any], Callable[[], Refusal | None]]
+"""Looks at a project (its id) before a caller changes it. Returns a function to call afterwards: the refusal."""
 _checks: list[Check] = []
 
 
@@ -134,9 +134,9 @@ class _Running:
     def __init__(self) -> None:
         self._ends: dict[tuple[Check, str], Callable[[], Refusal | None]] = {}
 
-    def begin(self, check: Check, project_id: str, flags: Collection[str] | None) -> None:
+    def begin(self, check: Check, project_id: str, flags: Collection[str] | None, caller: Any) -> None:
         if (check, project_id) not in self._ends:
-            self._ends[check, project_id] = check(project_id)
+            self._ends[check, project_id] = check(project_id, caller)
         end = self._ends[check, project_id]
         if isinstance(end, Watch):
             end.look_at(flags)
@@ -171,14 +171,14 @@ def register(check: Check) -> None:
     _checks.append(check)
 
 
-def begin(project_id: str, flags: Collection[str] | None = None) -> None:
+def begin(project_id: str, flags: Collection[str] | None = None, *, caller: Any) -> None:
     """Begins the checks of a project that is locked and still unchanged. They end with the running action.
 
     With ``flags``, only these are about to change.
     """
     if running := make_at_end_of_action(_Running):
         for check in _checks:
-            running.begin(check, project_id, flags)
+            running.begin(check, project_id, flags, caller)
 
 
 def foresee(known: KnownChange) -> None:

@@ -60,20 +60,15 @@ WHEN, LATER, STEPS = "when", "at", "steps"
 
 
 def changing_as_asked(request: HttpRequest, caller: Any, **options: Any) -> AbstractContextManager[None]:
-    """Sets the options of the form. Raises CommentRefused if its comment is too long."""
-    return changing(
-        comment=tidy_comment(read_comment_in_form(request.POST)),
-        by=caller,
-        override_by=caller if FIELD in request.POST else None,
-        skip_by=_find_skipping(request, caller),
-        is_postponed=request.POST.get(WHEN) in (LATER, STEPS),
-        **options,
-    )
+    """Sets the options of the form, also of its caller. Raises CommentRefused if its comment is too long.
 
-
-def _find_skipping(request: HttpRequest, caller: Any) -> Any:
-    """The caller, if the form skips a change request and says why."""
-    return caller if SKIP in request.POST and read_comment_in_form(request.POST) else None
+    Who skips a change request has to say why.
+    """
+    comment = tidy_comment(read_comment_in_form(request.POST))
+    caller.skips_requests = SKIP in request.POST and bool(comment)
+    caller.breaks_expectations = FIELD in request.POST
+    caller.postpones = request.POST.get(WHEN) in (LATER, STEPS)
+    return changing(comment=comment, **options)
 
 
 settle: Hook[[Refusal, Mapping[str, str], Any], str | None] = Hook(
@@ -87,8 +82,9 @@ yet.
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """Shows the page of the refusal, or redirects if the form already has the user's choice."""
     # A comment that is too long was refused earlier; this page may be about that.
-    with changing(comment=read_comment_in_form(request.POST), skip_by=_find_skipping(request, caller)):
-        url = settle(error, request.POST, caller)
+    with changing(comment=read_comment_in_form(request.POST)):
+        asking = caller.asking(breaks_expectations=False, postpones=False)
+        url = settle(error, request.POST, asking)
     by_script = "HX-Request" in request.headers
     if url is not None:
         return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import psycopg
@@ -97,9 +96,6 @@ class Standby:
 
 
 standby = Standby()
-
-is_reading: ContextVar[bool] = ContextVar("is_reading", default=False)
-"""Whether the current request only reads: its side notes are stored even without a standby."""
 
 
 def wait_for_no_standby() -> None:

@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from enum import IntEnum
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -47,14 +46,19 @@ def is_schema_incomplete(exc: BaseException) -> bool:
     return get_sqlstate(exc) in (UNDEFINED_TABLE, UNDEFINED_COLUMN)
 
 
-class _Ends(dict[Hashable, Callable[[], None]]):
-    """Functions to call at the end of an action. ``depth``: the number of running actions inside it."""
+class Action(dict[Hashable, Callable[[], None]]):
+    """The running action of a connection: functions to call at its end."""
 
     depth = 0
+    """The number of running actions inside it."""
+    events: list[Any] | None = None
+    """Audit events to record later (`recording_together`), None to record them at once."""
 
 
-_ends: ContextVar[_Ends | None] = ContextVar("ends", default=None)
-"""Those of this thread's running action."""
+def find_action() -> Action | None:
+    return getattr(connection, "action", None)
+
+
 End = TypeVar("End", bound=Callable[[], None])
 
 
@@ -63,24 +67,24 @@ def make_at_end_of_action(make: Callable[[], End]) -> End | None:
 
     Each action makes it once. An exception at the end undoes the action. Returns None outside an action.
     """
-    ends = _ends.get()
-    if ends is None:
+    action = find_action()
+    if action is None:
         return None
-    if make not in ends:
-        ends[make] = make()
-    return cast("End", ends[make])
+    if make not in action:
+        action[make] = make()
+    return cast("End", action[make])
 
 
 def is_whole_action() -> bool:
     """Whether no other action has called the running one, which may make further changes."""
-    ends = _ends.get()
-    return ends is not None and ends.depth == 0
+    action = find_action()
+    return action is not None and action.depth == 0
 
 
 def change_once() -> None:
     """If the running action is a whole one, so is the only action that it calls to change flags or segments."""
-    if is_whole_action() and (ends := _ends.get()) is not None:
-        ends.depth = -1
+    if (action := find_action()) is not None and action.depth == 0:
+        action.depth = -1
 
 
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
@@ -124,21 +128,21 @@ def run_with_retries(work: Callable[[], R]) -> R:
 
 
 def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    if (outer := _ends.get()) is not None:
+    if (outer := find_action()) is not None:
         outer.depth += 1
         try:
             return action(*args, **kwargs)
         finally:
             outer.depth -= 1
-    ends = _Ends()
-    token = _ends.set(ends)
+    running = Action()
+    setattr(connection, "action", running)  # noqa: B010 - our own attribute
     try:
         result = action(*args, **kwargs)
-        for end in ends.values():
+        for end in running.values():
             end()
         return result
     finally:
-        _ends.reset(token)
+        setattr(connection, "action", None)  # noqa: B010
 
 
 def run_and_roll_back(work: Callable[[], R]) -> R:

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, ProgrammingError
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.common import CommonMiddleware
 from django.urls import resolve
@@ -29,7 +29,6 @@ from rest_framework.permissions import SAFE_METHODS
 
 from flagadmin.core import errors
 from flagadmin.core.db import outages
-from flagadmin.core.db.standby import is_reading
 from flagadmin.core.http.error_responses import is_api, make_error_response
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.http.request_headers import choose_address
@@ -84,7 +83,7 @@ class OutageMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         outages.begin_request()
-        is_reading.set(request.method in SAFE_METHODS)
+        setattr(connection, "is_reading", request.method in SAFE_METHODS)  # noqa: B010 - of our own backend
         response = self.get_response(request)
         if response.status_code < 400 and (status := outages.get_cache_status()):
             response["Cache-Status"] = status

@@ -75,9 +75,9 @@ class Command(BaseCommand):
         if options["check"] and not plan.can_be_applied:
             raise CommandError("This file cannot be imported. Nothing was written.", returncode=REFUSED)
         plan.check()
-        override_by = Caller.system() if options["ignore_expectations"] else None
-        make = partial(import_body, body, caller=Caller.system(), source=ImportRun.Source.COMMAND)
-        with changing(comment=tidy_comment(options["comment"] or body.comment), override_by=override_by):
+        caller = Caller.system().asking(breaks_expectations=options["ignore_expectations"])
+        make = partial(import_body, body, caller=caller, source=ImportRun.Source.COMMAND)
+        with changing(comment=tidy_comment(options["comment"] or body.comment)):
             if options["check"]:
                 return self._finish_check(plan, make)
             run = make(progress=show_progress)

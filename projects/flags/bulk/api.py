@@ -8,11 +8,10 @@ from rest_framework.response import Response
 from flagadmin.core.http.fields import Texts
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_project
+from projects.access import access_project, find_project_environment
 from projects.flags import actions as flags
 from projects.flags.archive import actions as archiving
 from projects.flags.environments.actions import switch_flags
-from projects.flags.environments.toggle import find_project_environment
 from projects.flags.serializers import NamesBody, StaleBody
 from projects.project_scope import InProjectViewSet
 

@@ -11,8 +11,8 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
-from projects.access import change_in_each_project, group_by_project
-from projects.console import api_path
+from projects.access import change_in_each_project, find_project_environment, group_by_project
+from projects.console import api_path, read_turned
 from projects.drafts import DraftingPage, FlagEdit, draft_plan
 from projects.flags.actions import change_tags_of_many, set_stale
 from projects.flags.archive.pages import MAX_LISTED
@@ -22,7 +22,6 @@ from projects.flags.bulk.selected_flags_page import (
     count_flags,
 )
 from projects.flags.environments.actions import switch_flags
-from projects.flags.environments.toggle import find_project_environment, read_turned
 from projects.flags.insights.evaluations import read_users
 from projects.flags.lists.cells import read_flag_cells, read_texts_when_on
 from projects.models import Environment, Flag, FlagTag, TagType

@@ -43,7 +43,7 @@ def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller
         return flag
     _check_move(flag, target)
     check_room(target, 1)
-    check_arrivals([name], target.pk, project_id)
+    check_arrivals([name], target.pk, project_id, caller)
     flag.project = target
     flag.save(update_fields=["project"])
     _add_environments(flag, target)

@@ -9,8 +9,8 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import check_problems
 from groups.access import Caller, Permission
 from projects.access import access_flag, access_flag_for_update
-from projects.flags.payloads import watch
 from projects.flags.payloads.rules import schema_problems
+from projects.flags.payloads.stored import check_at_end
 from projects.models import Flag, PayloadSchema
 
 
@@ -36,7 +36,7 @@ def set_schema(project_id: str, name: str, schema: Any, *, expected: Expected = 
         PayloadSchema.objects.filter(flag=flag).delete()
     else:
         PayloadSchema.objects.update_or_create(flag=flag, defaults={"schema": schema})
-        watch.begin(project_id, [name])
+        check_at_end(project_id, [name])
     event = Event.of_flag(
         EventType.FEATURE_PAYLOAD_SCHEMA_UPDATED, flag, before=before, after={"schema": schema}
     )

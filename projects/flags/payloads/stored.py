@@ -1,4 +1,9 @@
-"""Reads payload schemas, and the payloads that they apply to."""
+"""Reads payload schemas and the payloads that they apply to, and refuses changes after which one does not satisfy its
+schema.
+
+`projects.access` starts that for each locked project that has schemas, so that it covers every way of changing flags:
+the API, forms, imports, flags as code, promotions, reverts, change requests and release plans.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -8,6 +13,7 @@ from typing import Any
 from django.db.models import Q
 
 from flagadmin.core.db.statements import fetch_row
+from flagadmin.core.db.transactions import make_at_end_of_action
 from flagadmin.core.errors import MAX_DETAILS, Problem, check_problems
 from projects.flags.payloads.rules import PayloadCheck
 from projects.models import FlagEnvironment, PayloadSchema, Strategy
@@ -70,3 +76,27 @@ def _find_changed(flags: Collection[int]) -> set[int]:
 def check_stored(project_id: str, names: Collection[str], *, with_changed: bool = False) -> None:
     """Raises ValidationError with the first problems of stored payloads."""
     check_problems(islice(stored_problems(project_id, names, with_changed=with_changed), MAX_DETAILS))
+
+
+class _AtEnd:
+    def __init__(self) -> None:
+        self._flags: defaultdict[str, set[str]] = defaultdict(set)
+        self._with_changed: set[str] = set()
+
+    def add(self, project_id: str, flags: Collection[str] | None) -> None:
+        self._flags[project_id].update(flags or ())
+        if flags is None:
+            self._with_changed.add(project_id)
+
+    def __call__(self) -> None:
+        for project_id, flags in self._flags.items():
+            check_stored(project_id, flags, with_changed=project_id in self._with_changed)
+
+
+def check_at_end(project_id: str, flags: Collection[str] | None) -> None:
+    """Checks these flags of the project, or all that have changed, at the end of the running action.
+
+    Then the action raises ValidationError.
+    """
+    if at_end := make_at_end_of_action(_AtEnd):
+        at_end.add(project_id, flags)

@@ -6,7 +6,6 @@ from typing import Any
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_options import changing
 from groups.access import Caller
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
@@ -47,8 +46,8 @@ def running_plan() -> ReleasePlan:
     """Approved, and at its second step of three, at which the flag is what it was before."""
     caller = boss()
     plan = add_steps(CART, strategy(), Steps({}, (5, 10, 60), {"intervalMinutes": 60}), caller=caller)
-    with changing(skip_by=caller):
-        return start_milestone(CART, plan.pk, plan.milestones.all()[1].pk, caller=caller)
+    skipping = caller.asking(skips_requests=True)
+    return start_milestone(CART, plan.pk, plan.milestones.all()[1].pk, caller=skipping)
 
 
 def url_of(plan: ReleasePlan, place: int | None = None) -> str:
@@ -164,10 +163,9 @@ def guard_flag_by_page(browser: Any) -> None:
 
 
 def revert_turning_on(who: Any) -> None:
-    caller = boss()
-    with changing(skip_by=caller):
-        disable_flag(*CART, caller=caller)
-        enable_flag(*CART, caller=caller)
+    caller = boss().asking(skips_requests=True)
+    disable_flag(*CART, caller=caller)
+    enable_flag(*CART, caller=caller)
     event = AuditEvent.objects.filter(type="feature-environment-enabled").latest("pk")
     who.post(f"/api/admin/events/{event.pk}/revert", {})
     who.post(f"/api/admin/events/{event.pk}/revert", {"feature": "cart"})

@@ -8,7 +8,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_options import changing
 from groups.access import Caller
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.derive import ProposedChange
@@ -134,23 +133,22 @@ def test_starting_while_the_flag_is_off_approves_nothing(member):
 
 def test_who_may_skip_requests_approves_by_starting(member):
     plan = planned(10, 100, caller=member)
-    admin = Caller.system()
-    with changing(skip_by=admin):
-        actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=admin)
+    admin = Caller.system().asking(skips_requests=True)
+    actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=admin)
     assert reload(plan).approved
 
 
 def test_editing_a_plan_without_its_request_is_recorded_once(member):
     plan = approved(member, 10, 20)
     skipped = AuditEvent.objects.filter(type="change-request-skipped", feature="cart")
-    with changing(skip_by=Caller.system()):
-        actions.set_transition(PLACE, key(plan, 0), None, caller=Caller.system())
-        assert skipped.count() == 1
-        for place in (0, 1):  # the active one changes answers
-            milestone = Milestone.objects.get(plan=plan, place=place)
-            [strategy], values = milestone.strategies, {"parameters": {"rollout": "40"}}
-            keys = plan.pk, milestone.pk, strategy["id"]
-            edit_milestone_strategy(PLACE, *keys, values, caller=Caller.system())
+    admin = Caller.system().asking(skips_requests=True)
+    actions.set_transition(PLACE, key(plan, 0), None, caller=admin)
+    assert skipped.count() == 1
+    for place in (0, 1):  # the active one changes answers
+        milestone = Milestone.objects.get(plan=plan, place=place)
+        [strategy], values = milestone.strategies, {"parameters": {"rollout": "40"}}
+        keys = plan.pk, milestone.pk, strategy["id"]
+        edit_milestone_strategy(PLACE, *keys, values, caller=admin)
     assert skipped.count() == 3
     assert reload(plan).approved
 

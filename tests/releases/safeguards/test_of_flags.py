@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_options import changing
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from projects.flags.environments.actions import disable_flag, enable_flag
@@ -207,10 +206,10 @@ def skips() -> list[str]:
 
 
 def test_who_may_skip_requests_sets_and_removes_one_which_is_recorded(member):
-    with changing(skip_by=WHO):
-        safeguard = guard(ALERT)
-        assert skips() == [WHO.name]
-        remove_flag_safeguard(PLACE, safeguard.pk, caller=WHO)
+    skipping = WHO.asking(skips_requests=True)
+    safeguard = guard(ALERT, caller=skipping)
+    assert skips() == [WHO.name]
+    remove_flag_safeguard(PLACE, safeguard.pk, caller=skipping)
     assert skips() == [WHO.name] * 2
     assert safeguard.approved
 

@@ -10,7 +10,6 @@ from flagadmin.core.db.standby import (
     CommitInDoubt,
     CommitRefused,
     forget_canceled_wait,
-    is_reading,
     keep_canceled_wait,
     standby,
     was_wait_canceled,
@@ -26,6 +25,9 @@ SELECT pg_current_xact_id_if_assigned() IS NOT NULL
 class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
     """Raises CommitInDoubt or CommitRefused when no standby confirms a commit, instead of reporting success."""
 
+    is_reading = False
+    """Whether the current request only reads: its side notes are stored even without a standby."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.execute_wrappers.append(_execute)
@@ -36,7 +38,7 @@ class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
 
     def _commit(self) -> None:
         if standby.is_missing and self.connection is not None and self._would_wait():
-            if not is_reading.get():
+            if not self.is_reading:
                 raise CommitRefused
             self._ask("SELECT set_config('synchronous_commit', 'local', true)")
         forget_canceled_wait()
