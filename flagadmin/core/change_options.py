@@ -28,8 +28,6 @@ class ChangeOptions:
     """The data comes from another server: constraints may have values that are not valid here, and percentages stay
     unchanged.
     """
-    ignores_maintenance: bool = False
-    """For logins that create or update accounts, and for the start of a server."""
 
 
 _DEFAULTS = ChangeOptions()

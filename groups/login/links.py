@@ -16,10 +16,10 @@ from django.urls import get_script_prefix, reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.record import Event, EventType, record
-from flagadmin.core.change_options import changing
 from flagadmin.core.db.statements import execute
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
+from flagadmin.core.installation.state import ignore_maintenance
 from groups.access import Caller
 from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import LoginLink, User
@@ -116,10 +116,10 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
     return user
 
 
-@changing(ignores_maintenance=True)
 @transactional
 def create_first_admin(*, username: str, password: str, caller: Caller, email: str | None = None) -> User:
     """Creates an account with the root role Admin. Raises ValidationError."""
+    ignore_maintenance()
     user = User(username=username.strip(), email=email or None, root_role_id=BuiltIn.ADMIN.value)
     problems = list_password_problems(password, user)
     if not user.username:

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
-from flagadmin.core.change_options import changing
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.http.responses import iso
+from flagadmin.core.installation.state import ignore_maintenance
 from groups.access import Caller
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import MIN_SECRET_LENGTH, hash_secret, parse_scope
@@ -36,7 +36,6 @@ VARIABLES = {
 }
 
 
-@changing(ignores_maintenance=True)
 @transactional
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     """Creates the tokens that were never created before and returns their number.
@@ -45,6 +44,7 @@ def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     changed or removed (except that a pending one gets the scope of its variable, and an expiry if it had none), and
     a revoked token stays revoked. Invalid entries are logged by variable and position, never with the secret.
     """
+    ignore_maintenance()
     environ = os.environ if environ is None else environ
     lock_pending_tokens()
     places = Places.read()

@@ -53,6 +53,7 @@ class Action(dict[Hashable, Callable[[], None]]):
     """The number of running actions inside it."""
     events: list[Any] | None = None
     """Audit events to record later (`recording_together`), None to record them at once."""
+    ignores_maintenance = False
 
 
 def find_action() -> Action | None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import DatabaseError, connection, connections
 
-from flagadmin.core.change_options import get_change_options
 from flagadmin.core.db.outages import reach
+from flagadmin.core.db.transactions import find_action
 from flagadmin.core.errors import MaintenanceMode
 from flagadmin.core.installation.models import ROW, Installation
 
@@ -106,7 +106,7 @@ _CHECK = "SELECT pg_advisory_xact_lock_shared(%s); SELECT is_in_maintenance FROM
 
 def check_writable() -> None:
     """Raises MaintenanceMode. Otherwise, maintenance mode cannot start before the end of this transaction."""
-    if get_change_options().ignores_maintenance:
+    if (action := find_action()) is not None and action.ignores_maintenance:
         return
     with connection.cursor() as cursor:
         # Two statements, sent at once: the second must see commits made while the first waited for the lock.
@@ -115,6 +115,12 @@ def check_writable() -> None:
         row = cursor.fetchone()
     if row and row[0]:
         raise MaintenanceMode
+
+
+def ignore_maintenance() -> None:
+    """For actions of logins, which create or update accounts, and of the start of a server."""
+    if (action := find_action()) is not None:
+        action.ignores_maintenance = True
 
 
 def await_changes() -> None:

@@ -14,7 +14,6 @@ from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
 from flagadmin.core.audit.record import Event, EventType, record
-from flagadmin.core.change_options import changing
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import (
@@ -27,6 +26,7 @@ from flagadmin.core.errors import (
     UserExists,
     ValidationError,
 )
+from flagadmin.core.installation.state import ignore_maintenance
 from groups.access import Caller
 from groups.groups.actions import change_members
 from groups.login.sign_on.provider import Identity, require_provider
@@ -38,13 +38,13 @@ from groups.people.queries import access_account
 from groups.roles.actions import find_root_role_id
 
 
-@changing(ignores_maintenance=True)
 @transactional
 def sign_on(identity: Identity) -> User:
     """The account that logs in, with memberships and root role updated from the claims.
 
     Raises NoAccess, ValidationError (names that no account can have), ServiceUnavailable (wrong settings).
     """
+    ignore_maintenance()
     provider = require_provider(SignOnSettings)
     check_domain(identity, provider)
     link = find_link(identity)
