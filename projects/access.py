@@ -4,7 +4,7 @@ A row that the caller may not read raises NotFound; a readable row that the call
 are always taken in the same order, which prevents deadlocks: projects by id, then flags by name.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -15,7 +15,6 @@ from django.db.models import Q, QuerySet
 from flagadmin.core import change_checks
 from flagadmin.core.db.lookups import get_or_404
 from flagadmin.core.db.statements import Compiled
-from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, Problem, ValidationError, choices
 from groups.access import Caller, Permission
 from projects.flags.payloads.stored import check_at_end
@@ -146,33 +145,6 @@ def group_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
     return names
 
 
-def change_in_each_project(
-    names: Mapping[str, Sequence[str]],
-    change: Callable[[str, Sequence[str]], list[Flag]],
-    *,
-    caller: Caller,
-) -> list[Flag]:
-    """Calls an action with each project and the names of its flags: all or nothing. Returns the flags it returned.
-
-    Locks several projects first, in their order.
-    """
-    if len(names) == 1:
-        [(project_id, listed)] = names.items()
-        return change(project_id, listed)
-    return _change_in_several(names, change, caller=caller)
-
-
-@transactional
-def _change_in_several(
-    names: Mapping[str, Sequence[str]],
-    change: Callable[[str, Sequence[str]], list[Flag]],
-    *,
-    caller: Caller,
-) -> list[Flag]:
-    lock_projects(caller, names, flags=names)
-    return [flag for project_id in sorted(names) for flag in change(project_id, names[project_id])]
-
-
 def access_flag(
     caller: Caller,
     project_id: str,
@@ -231,6 +203,26 @@ def access_flags_for_update(
     if missing or wrong:
         raise _make_selection_error(caller, project_id, missing, wrong)
     return flags
+
+
+def access_flags_of_projects(
+    caller: Caller,
+    names: Mapping[str, Iterable[str]],
+    permission: Permission,
+    *,
+    archived: bool | None = None,
+) -> list[Flag]:
+    """Like `access_flags_for_update`, for flags of several projects: ``names`` by project."""
+    listed = {project_id: list(names[project_id]) for project_id in sorted(names)}
+    if len(listed) > 1:
+        lock_projects(caller, listed, flags=listed)
+    return [
+        flag
+        for project_id in listed
+        for flag in access_flags_for_update(
+            caller, project_id, listed[project_id], permission, archived=archived
+        )
+    ]
 
 
 def _make_selection_error(

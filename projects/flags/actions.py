@@ -28,7 +28,7 @@ from flagadmin.core.errors import (
     choices,
 )
 from groups.access import Caller, Permission
-from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
+from projects.access import access_flag_for_update, access_flags_of_projects, access_project_for_update
 from projects.flags.links.rules import normalize_url
 from projects.flags.name_rules import find_name_problem, find_pattern_problem, owner_problems
 from projects.flags.queries import check_arrivals, make_link_document, make_metadata_document
@@ -210,9 +210,12 @@ def _choose_stale_event(stale: bool) -> EventType:
 
 
 @transactional
-def set_stale(project_id: str, names: Iterable[str], stale: bool, *, caller: Caller) -> list[Flag]:
-    """Marks flags as stale or not stale. Raises NotFound, NoAccess, and InvalidOperation unless all are active."""
-    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE, archived=False)
+def set_stale(names: Mapping[str, Iterable[str]], stale: bool, *, caller: Caller) -> list[Flag]:
+    """Marks flags as stale or not stale. ``names`` are by project.
+
+    Raises NotFound, NoAccess, and InvalidOperation unless all are active.
+    """
+    flags = access_flags_of_projects(caller, names, Permission.UPDATE_FEATURE, archived=False)
     changed = [flag for flag in flags if flag.stale != stale]
     Flag.objects.filter(pk__in=[flag.pk for flag in changed]).update(stale=stale)
     kind = _choose_stale_event(stale)
@@ -343,14 +346,14 @@ def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, ca
 
 @transactional
 def change_tags_of_many(
-    project_id: str, names: Iterable[str], add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller
+    names: Mapping[str, Iterable[str]], add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller
 ) -> list[Flag]:
-    """Like ``change_tags``, for active flags of a project, in a fixed number of queries.
+    """Like ``change_tags``, for active flags by project, in a fixed number of queries for each project.
 
     Raises InvalidOperation unless all are.
     """
     check_tags(add, "tags.addedTags[{}]")
-    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE, archived=False)
+    flags = access_flags_of_projects(caller, names, Permission.UPDATE_FEATURE, archived=False)
     apply_tags(flags, add, remove, caller=caller)
     return flags
 

@@ -15,7 +15,7 @@ from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller, Permission
 from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, Step, make_bulk_action
 from groups.admin_site.forms import ActionModelForm, validate_body
-from projects.access import access_flag_for_update, change_in_each_project, group_by_project
+from projects.access import access_flag_for_update, group_by_project
 from projects.console import flag_url
 from projects.flags import actions
 from projects.flags import actions as links
@@ -235,9 +235,11 @@ class FlagAdmin(OneFlagAdmin):
         make_bulk_action(
             "revive",
             "Revive the selected flags, switched off",
-            lambda flags, caller: change_in_each_project(
-                group_by_project(flags), partial(archiving.revive_flags, caller=caller), caller=caller
-            ),
+            lambda flags, caller: [
+                flag
+                for project_id, names in group_by_project(flags).items()  # in the order of locks
+                for flag in archiving.revive_flags(project_id, names, caller=caller)
+            ],
         ),
     )
 

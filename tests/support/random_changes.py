@@ -110,7 +110,7 @@ class RandomChanges:
 
     def do_stale(self) -> None:
         flag = self.active()
-        set_stale(flag.project_id, [flag.name], self.random.random() < 0.5, caller=WHO)
+        set_stale({flag.project_id: [flag.name]}, self.random.random() < 0.5, caller=WHO)
 
     def do_archive(self) -> None:
         flags = [self.active() for _ in range(self.random.randrange(1, 4))]

@@ -18,7 +18,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem, choices
 from groups.access import Caller, Permission
-from projects.access import access_flags_for_update, access_project, lock_projects
+from projects.access import access_flags_for_update, access_flags_of_projects, access_project
 from projects.deletion.kept_names import FLAG, end_names
 from projects.flags.actions import check_room
 from projects.flags.queries import make_metadata_document
@@ -48,13 +48,7 @@ def archive_flags_of_projects(names: Mapping[str, Sequence[str]], *, caller: Cal
 
     ``names`` are by project. All or nothing.
     """
-    lock_projects(caller, names, flags=names)
-    flags = [
-        flag
-        for project_id in sorted(names)
-        for flag in access_flags_for_update(caller, project_id, names[project_id], Permission.DELETE_FEATURE)
-    ]
-    return _archive(flags, caller=caller)
+    return _archive(access_flags_of_projects(caller, names, Permission.DELETE_FEATURE), caller=caller)
 
 
 def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller) -> list[Flag]:

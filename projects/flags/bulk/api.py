@@ -105,7 +105,7 @@ class BulkFlagViewSet(InProjectViewSet):
     def stale(self, request: ApiRequest, project_id: str) -> Response:
         """Mark flags as stale or not stale. Archived ones are refused."""
         values = self.validated(StaleBody)
-        flags.set_stale(project_id, values["features"], values["stale"], caller=self.caller)
+        flags.set_stale({project_id: values["features"]}, values["stale"], caller=self.caller)
         return Response(status=202)
 
     @extend_schema(

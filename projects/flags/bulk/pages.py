@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
-from projects.access import change_in_each_project, find_project_environment, group_by_project
+from projects.access import find_project_environment, group_by_project
 from projects.console import api_path, read_turned
 from projects.drafts import DraftingPage, FlagEdit, draft_plan
 from projects.flags.actions import change_tags_of_many, set_stale
@@ -143,11 +143,7 @@ class TagsPage(ChangeSelectedFlags):
         tag = (self.request.POST.get("type", ""), self.request.POST.get("value", "").strip())
         removes = self.request.POST["do"] == "remove"
         add, remove = ([], [tag]) if removes else ([tag], [])
-
-        def change_tags(project_id: str, names: Sequence[str]) -> list[Flag]:
-            return change_tags_of_many(project_id, names, add, remove, caller=self.caller)
-
-        done = change_in_each_project(group_by_project(self.selected), change_tags, caller=self.caller)
+        done = change_tags_of_many(group_by_project(self.selected), add, remove, caller=self.caller)
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
         count = count_flags([flag.name for flag in done])
         tell_done(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.", caller=self.caller)
@@ -199,8 +195,5 @@ class Stale(SelectedFlags, UndoableAction):
         return "stale" if self.stale else "not stale"
 
     def act(self) -> str:
-        def mark(project_id: str, names: Sequence[str]) -> list[Flag]:
-            return set_stale(project_id, names, self.stale, caller=self.caller)
-
-        changed = change_in_each_project(self.selected, mark, caller=self.caller)
+        changed = set_stale(self.selected, self.stale, caller=self.caller)
         return f"Marked {count_flags([flag.name for flag in changed])} as {self.marked}." if changed else ""

@@ -85,9 +85,8 @@ class BulkTagViewSet(InProjectViewSet):
     def replace(self, request: ApiRequest, project_id: str) -> Response:
         """Add tags to several flags of the project, and remove others. Names that are no active flags are refused."""
         values = self.validated(ManyTagsBody)
-        actions.change_tags_of_many(
-            project_id, values["features"], *_read_changes(values["tags"]), caller=self.caller
-        )
+        names, tags = {project_id: values["features"]}, _read_changes(values["tags"])
+        actions.change_tags_of_many(names, *tags, caller=self.caller)
         return Response()
 
     @extend_schema(exclude=True)

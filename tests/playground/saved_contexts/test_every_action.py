@@ -44,7 +44,7 @@ HARMLESS = {
         projects.flags.actions.set_stale projects.flags.types.actions.set_lifetime
         projects.flags.lifecycle.actions.complete_flag projects.flags.lifecycle.actions.uncomplete_flag
         projects.flags.actions.add_link projects.flags.actions.remove_link projects.flags.actions.update_link
-        projects.flags.actions.change_tags projects.flags.actions.change_tags_of_many projects.access._change_in_several
+        projects.flags.actions.change_tags projects.flags.actions.change_tags_of_many
         projects.installation.actions._write
         projects.projects.actions.update_project projects.projects.environments.require_comment projects.projects.actions.set_flag_favorite
         projects.projects.actions.set_project_favorite projects.tag_types.actions.create_tag_type

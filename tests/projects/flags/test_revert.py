@@ -72,7 +72,7 @@ def test_everything_becomes_what_it_was(cart: Flag) -> None:
     environments.set_variants("shop", "cart", "development", variants, caller=SYSTEM)
     dependencies.clear_dependencies("shop", "cart", caller=SYSTEM)
     update_flag("shop", "cart", {"description": "New", "impression_data": True}, caller=SYSTEM)
-    set_stale("shop", ["cart"], True, caller=SYSTEM)
+    set_stale({"shop": ["cart"]}, True, caller=SYSTEM)
     later, newer = now(), version()
     events = AuditEvent.objects.count()
 
@@ -166,7 +166,7 @@ def test_somebody_was_faster(cart: Flag) -> None:
     target = version()
     environments.enable_flag(*PLACE, caller=SYSTEM)
     seen = frozenset([hash_document(now())])
-    set_stale("shop", ["cart"], True, caller=SYSTEM)
+    set_stale({"shop": ["cart"]}, True, caller=SYSTEM)
     with pytest.raises(EditConflict):
         revert(target, expected=seen)
     revert(target, expected=frozenset([hash_document(now())]))

@@ -71,8 +71,8 @@ def test_each_action_is_one_moment_after_those_before_it(flags: list[str]) -> No
     few = flags[:3]
     actions: list[Callable[[], object]] = [
         lambda: switch_flags({"shop": few}, "production", True, caller=WHO),
-        lambda: set_stale("shop", few, True, caller=WHO),
-        lambda: change_tags_of_many("shop", few, add=[("simple", "checkout")], remove=[], caller=WHO),
+        lambda: set_stale({"shop": few}, True, caller=WHO),
+        lambda: change_tags_of_many({"shop": few}, add=[("simple", "checkout")], remove=[], caller=WHO),
         lambda: dependencies.add_dependency("shop", few[0], {"feature": few[1]}, caller=WHO),
         lambda: revert_flag("shop", few[0], created(few[0]).created_at, caller=WHO),
         lambda: move.move_flag("shop", flags[-1], "docs", caller=WHO),
