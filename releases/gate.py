@@ -11,7 +11,7 @@ Watches saved contexts that affect the number of approvals, so that changing one
 Watches tags that affect the number of approvals, so that tagging does not bypass a rule.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.audit.record import AuditEvent, EventType, read_transaction_time, record_all
@@ -111,7 +111,7 @@ class TagWatch:
 BROUGHT = "The flag brings a release plan or safeguards, which change it automatically: remove them first."
 
 
-def guard(project_id: str, caller: Caller) -> Callable[[], Refusal | None]:
+def guard(project_id: str, caller: Caller) -> Watch | None:
     """A watch on the project's guarded environments, if there are any."""
     links = ProjectEnvironment.objects.needing_requests().filter(project=project_id)
     policies = links.order_by("environment_id").values_list(
@@ -122,10 +122,9 @@ def guard(project_id: str, caller: Caller) -> Callable[[], Refusal | None]:
         for name, rules, otherwise in policies
         if not is_applied_to(project_id, name)
     }
-    watch = GateWatch(project_id, deciding, caller)
     if caller.postpones:
-        return _guard_postponed(watch)
-    return watch if deciding else lambda: None
+        return _PostponedWatch(project_id, deciding, caller)
+    return GateWatch(project_id, deciding, caller) if deciding else None
 
 
 class GateWatch(Watch):
@@ -226,20 +225,32 @@ class GateWatch(Watch):
         return NeedsSkip(Gated(self.project_id, environment, flags, None, effect=effect).tell(self.caller))
 
 
-def _guard_postponed(watch: GateWatch) -> Callable[[], Refusal]:
+class _PostponedWatch(GateWatch):
     """Always refuses: a change that cannot be postponed is not made now either."""
-    watch.look_at(None)
-    links = ProjectEnvironment.objects.filter(project=watch.project_id)
-    own = set(links.values_list("environment_id", flat=True))
-    names = [name for name in Environment.objects.names() if name in own]
-    before = {name: watch.before.get(name) or read_definitions([watch.project_id], name) for name in names}
 
-    def check() -> Refusal:
-        if refusal := watch.find_refusal():
+    def __init__(self, project_id: str, deciding: Mapping[str, Deciding], caller: Caller) -> None:
+        super().__init__(project_id, deciding, caller)
+        self.look_at(None)
+        links = ProjectEnvironment.objects.filter(project=project_id)
+        own = set(links.values_list("environment_id", flat=True))
+        names = [name for name in Environment.objects.names() if name in own]
+        self.stored = {name: self.before.get(name) or read_definitions([project_id], name) for name in names}
+
+    def foresee(self, known: KnownChange) -> Refusal | None:
+        after = {name: read.after(known, name) for name, read in self.stored.items()}
+        return self._postpone(super().foresee(known), after, known.archived)
+
+    def __call__(self) -> Refusal | None:
+        after = {name: read_definitions([self.project_id], name) for name in self.stored}
+        archived = Flag.objects.archived().filter(project=self.project_id)
+        return self._postpone(self.find_refusal(), after, set(archived.values_list("name", flat=True)))
+
+    def _postpone(
+        self, refusal: Refusal | None, after: Mapping[str, Definitions], archived: Collection[str]
+    ) -> Refusal:
+        if isinstance(refusal, NeedsChangeRequest):
             return StepsNeedRequest(refusal.gated)
-        return Postponed(find_postponed(watch.project_id, before))
-
-    return check
+        return Postponed(find_postponed(self.project_id, self.stored, after, archived))
 
 
 def is_skipped(

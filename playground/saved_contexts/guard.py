@@ -3,7 +3,7 @@
 Registered with `flagadmin.core.change_checks`, which calls it before and after a project changes.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from django.utils import timezone
@@ -31,10 +31,10 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Required to break an expectation: users who may turn the flag off must be able to in an emergency."""
 
 
-def guard(project_id: str, caller: Caller) -> Callable[[], BrokenExpectations | None]:
+def guard(project_id: str, caller: Caller) -> Watch | None:
     """The watch of the project's expectations, if there are any."""
     expectations = _list_enforced(project_id)
-    return _ExpectationWatch(project_id, expectations, caller) if expectations else lambda: None
+    return _ExpectationWatch(project_id, expectations, caller) if expectations else None
 
 
 class _ExpectationWatch(Watch):

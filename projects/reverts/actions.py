@@ -206,7 +206,8 @@ def _write_parts(
     ]
     if not events:
         return
-    foresee(events, KnownChange(_list_members((flag, parts) for flag, _, parts in rows)))
+    if subject is not None:  # otherwise the whole change is asked for before
+        foresee(events, KnownChange(_list_members((flag, parts) for flag, _, parts in rows)))
     for flag, _, parts in rows:
         for part in parts:
             _write(flag, part)

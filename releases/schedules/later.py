@@ -1,6 +1,6 @@
 """Postpones a form: its changes become a scheduled request, approved by its author's own permissions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from django.utils.dateparse import parse_datetime
@@ -10,8 +10,7 @@ from flagadmin.core.change_checks.override import LATER, STEPS, WHEN
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
-from projects.definitions import Definitions, read_definitions
-from projects.models import Flag
+from projects.definitions import Definitions
 from releases.derive import EnvironmentChanges, ProposedChange, derive_changes
 from releases.gate_refusal import Gated, NeedsChangeRequest
 from releases.models import ChangeRequest
@@ -131,22 +130,19 @@ def find_own(places: Sequence[EnvironmentChanges], caller: Caller) -> list[Envir
     return own
 
 
-def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[EnvironmentChanges]:
+def find_postponed(
+    project_id: str,
+    before: Mapping[str, Definitions],
+    after: Mapping[str, Definitions],
+    archived: Collection[str],
+) -> list[EnvironmentChanges]:
     """The changes in the project's environments. The same change in all of them is made once."""
     places: list[EnvironmentChanges] = []
     for name, old in before.items():
-        changes = _find_changes(project_id, name, old)
+        changes = derive_changes(old, after[name], archived, answers_only=False)
         if changes and all(changes != place.changes for place in places):
             places.append(EnvironmentChanges(project_id, name, changes))
     return places
-
-
-def _find_changes(project_id: str, environment: str, before: Definitions) -> list[ProposedChange]:
-    after = read_definitions([project_id], environment)
-    names = {flag["name"] for flag in before.flags}
-    archived = Flag.objects.archived().filter(project=project_id, name__in=names)
-    names_archived = set(archived.values_list("name", flat=True))
-    return derive_changes(before, after, names_archived, answers_only=False) or []
 
 
 @transactional

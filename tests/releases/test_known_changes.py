@@ -162,6 +162,20 @@ def test_nothing_is_written_to_find_out(browse: Any, cart: Flag, name: str) -> N
     assert [query["sql"] for query in queries if query["sql"].startswith(WRITES)] == []
 
 
+@pytest.mark.parametrize(
+    ("approvals", "status", "words"), [(1, 403, "need a change request"), (None, 400, "Save later")]
+)
+def test_nothing_is_written_to_ask_for_a_later_time(
+    browse: Any, cart: Flag, approvals: int | None, status: int, words: str
+) -> None:
+    guard(required_approvals=approvals)
+    owner = browse("owner")
+    with CaptureQueriesContext(connection) as queries:
+        asked = owner.post("/projects/shop/features/cart/switch", {**OFF, "when": "at"})
+    assert (asked.status_code, words in asked.text) == (status, True)
+    assert [query["sql"] for query in queries if query["sql"].startswith(WRITES)] == []
+
+
 def test_a_missing_comment_is_asked_for_first(browse: Any, cart: Flag) -> None:
     guard(comment_required=True)
     refused = browse("owner").post("/projects/shop/features/cart/switch", OFF)

@@ -123,8 +123,8 @@ class Watch:
         raise NotImplementedError
 
 
-Check = Callable[[str, Any], Callable[[], Refusal | None]]
-"""Looks at a project (its id) before a caller changes it. Returns a function to call afterwards: the refusal."""
+Check = Callable[[str, Any], Watch | None]
+"""The watch of a project (its id) that a caller is about to change; None if it refuses nothing."""
 _checks: list[Check] = []
 
 
@@ -132,20 +132,19 @@ class _Running:
     """The checks of all projects that an action changes. Called at its end, they refuse the action together."""
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[Check, str], Callable[[], Refusal | None]] = {}
+        self._watches: dict[tuple[Check, str], Watch | None] = {}
 
     def begin(self, check: Check, project_id: str, flags: Collection[str] | None, caller: Any) -> None:
-        if (check, project_id) not in self._ends:
-            self._ends[check, project_id] = check(project_id, caller)
-        end = self._ends[check, project_id]
-        if isinstance(end, Watch):
-            end.look_at(flags)
+        if (check, project_id) not in self._watches:
+            self._watches[check, project_id] = check(project_id, caller)
+        if watch := self._watches[check, project_id]:
+            watch.look_at(flags)
 
     def foresee(self, known: KnownChange) -> None:
-        self._refuse(end.foresee(known) for end in self._ends.values() if isinstance(end, Watch))
+        self._refuse(watch.foresee(known) for watch in self._watches.values() if watch)
 
     def __call__(self) -> None:
-        self._refuse(end() for end in self._ends.values())
+        self._refuse(watch() for watch in self._watches.values() if watch)
 
     def _refuse(self, results: Iterable[Refusal | None]) -> None:
         refusals = [refusal for refusal in results if refusal is not None]
