@@ -152,7 +152,8 @@ def _read_instances(project_id: str, applications: list[int]) -> dict[int, list[
 
 def _refresh_lines(project_id: str, since: datetime) -> None:
     """Rebuilds rows that include instances last seen before ``since``."""
-    _refresh([application_id for (application_id,) in fetch_rows(_STALE, [project_id, since])])
+    stale = fetch_rows(_STALE, [project_id, since], prepared=True)
+    _refresh([application_id for (application_id,) in stale])
 
 
 def refresh_lines_ahead(ahead: timedelta) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from datetime import datetime
 from functools import cached_property
 from random import random
@@ -154,6 +154,12 @@ class Remembered(Generic[K, T]):
                     return None
                 self._add(key, kept)
         return kept[0]
+
+    def get_all(self, keys: Collection[K | None]) -> list[T | None]:
+        """The value of each key, of which most are in use; None for None."""
+        younger: dict[Any, tuple[T, int]] = self._younger
+        found = zip(keys, map(younger.get, keys), strict=True)
+        return [kept[0] if kept else None if key is None else self.get(key) for key, kept in found]
 
     def put(self, key: K, value: T, nbytes: int) -> None:
         """Adds a value of this size. A value larger than half the limit is not kept."""

@@ -20,7 +20,7 @@ from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.errors import AppError, ValidationError
 from flagadmin.core.http.json_bodies import Bounds, read_json
 from flagadmin.core.http.middleware import choose_request_id
-from flagadmin.core.http.request_headers import choose_address, get_peer, is_listed
+from flagadmin.core.http.request_headers import choose_address, get_peer, is_listed, select_headers
 from flagadmin.core.installation.state import get_remembered_origins
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready
@@ -169,7 +169,7 @@ class ContextAnswers:
         self._version = 0  # of the state
 
     def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
-        headers = _read_headers(scope)
+        headers = select_headers(scope, _READ)
         caller = self._find_caller(scope, headers)
         if caller is None or len(body) > MAX_TEXT or len(scope.query_string) > MAX_TEXT:
             return None
@@ -261,7 +261,7 @@ class ContextAnswers:
 
     def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
         state, origins = known_state(self._watcher), get_remembered_origins()
-        key = _identify(scope, _read_headers(scope))
+        key = _identify(scope, select_headers(scope, _READ))
         if state is None or not key:
             return None
 
@@ -285,15 +285,6 @@ class ContextAnswers:
             caller = Caller(origin.token, token, origin.scope.environment, origins)
         caller.headers[sent.status] = headers, "content-length" in names
         self._callers[key] = caller
-
-
-def _read_headers(scope: Any) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in scope.headers.items():
-        if name in _READ:
-            # Joined as in `make_environ`.
-            headers[name] = f"{headers[name]},{value}" if name in headers else value
-    return headers
 
 
 def _identify(scope: Any, headers: Mapping[str, str]) -> bytes:

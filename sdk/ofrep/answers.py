@@ -8,9 +8,8 @@ Errors have OFREP's form: ``{key?, errorCode, errorDetails}``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count, pairwise
-from operator import itemgetter
 from random import random, randrange
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -108,9 +107,9 @@ WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
 }
 
 
-Template = tuple[bytes, Callable[[list[Any]], Any] | None]
-"""The answer of a flag, and what selects the values that it is formatted with, if it has any, from those of a resolver:
-the buckets of all strategies and phrases.
+Template = tuple[bytes, list[int]]
+"""The answer of a flag, and the places of the values that it is formatted with, among those of a resolver: the buckets
+of all strategies and phrases.
 """
 
 _Signature = tuple[object, ...]
@@ -130,11 +129,12 @@ class Templates:
         self.fragments = fragments
         self.places = list(pairwise([0, *snapshot.batch.ends]))
         """The first strategy of each flag, and that of the next."""
-        self.segments = [
-            sorted({*chain(*(each.segments for each in flag.strategies))}) for flag in snapshot.flags
-        ]
-        self.depends_on_more = [bool(flag.parents) or flag.variants is not None for flag in snapshot.flags]
-        """Whether the answer of a flag depends on more than its strategies."""
+        used = enumerate({*chain(*(each.segments for each in flag.strategies))} for flag in snapshot.flags)
+        self.segments = {position: sorted(segments) for position, segments in used if segments}
+        """By flag that has any."""
+        flags = enumerate(snapshot.flags)
+        self.depending = {position for position, flag in flags if flag.parents or flag.variants is not None}
+        """The flags whose answer depends on more than their strategies."""
         self.number = next(_numbers)
         self.phrases: list[tuple[bytes, str]] = []
         """b"v" and a field for its value, b"s" and a stickiness for what is hashed. Only grows; may have some twice."""
@@ -154,7 +154,7 @@ class Templates:
                     self.phrases.append(phrase)
                 slots.append(self.places[-1][1] + self.phrases.index(phrase))
             parts.append(form + other[end:].replace(b"%", b"%%"))
-        return (b"".join(parts), itemgetter(*slots)) if slots else (text, None)
+        return b"".join(parts), slots
 
 
 class _Marks(dict[str, Any]):
@@ -187,46 +187,56 @@ class Resolver:
         self._has_key = evaluation.context.lookup("userId") is not None
         self._drawn = find_drawn_flags(evaluation)
         self._draws_variants = any(evaluation.values[column] is None for column in snapshot.choosing)
-        self._signatures = evaluation.result.sign(snapshot.batch)
-        self._values: list[Any] = [*evaluation.result.buckets]
-        self._add_phrases()
+        self._signatures = self._sign()
 
-    def _add_phrases(self) -> None:
-        """Adds those that templates have begun to use, as parts of JSON strings."""
-        of: dict[bytes, Mapping[str, str | None]] = {b"v": self._reasons.values, b"s": self._reasons.subjects}
-        new = self._templates.phrases[len(self._values) - len(self._signatures) :]
-        self._values += [orjson.dumps(of[kind][name])[1:-1] for kind, name in new]
+    def _sign(self) -> list[_Signature | None]:
+        """Of each flag; None if it has no template."""
+        templates, result = self._templates, self._evaluation.result
+        if self._draws_variants:
+            return [None] * len(templates.places)
+        number, strategies = templates.number, result.sign(self.snapshot.batch)
+        signatures: list[_Signature | None] = [
+            (number, position, *strategies[start:end])
+            for position, (start, end) in enumerate(templates.places)
+        ]
+        for position, segments in templates.segments.items():
+            bits = map(result.segment_bits.__getitem__, segments)
+            signatures[position] = (*(signatures[position] or ()), *bits)
+        for position in templates.depending | self._drawn:
+            signatures[position] = None
+        return signatures
 
     def flag(self, position: int) -> bytes:
         """OFREP's evaluationSuccess of the flag at a position. Raises TargetingKeyMissing, and ValidationError for an
         unreadable payload.
         """
-        templates, result = self._templates, self._evaluation.result
-        if templates.depends_on_more[position] or self._draws_variants or position in self._drawn:
-            return self._write(position, self._evaluation.outcomes[position], self._reasons)
-        start, end = templates.places[position]
-        signature: _Signature = (templates.number, position, *self._signatures[start:end])
-        if segments := templates.segments[position]:
-            signature += tuple(map(result.segment_bits.__getitem__, segments))
-        template = written.get(signature)
-        if template is None:
-            template = self._learn(position)
-            if template is None:
-                return self._write(position, self._evaluation.outcomes[position], self._reasons)
-            nbytes = TEMPLATE + len(template[0]) + SIGNED * len(signature)
-            written.put(signature, template, nbytes)
-        text, select = template
-        if select is None:
-            return text
-        if len(self._values) < len(self._signatures) + len(templates.phrases):
-            self._add_phrases()
-        return text % select(self._values)
+        [known] = written.get_all([self._signatures[position]])
+        return self._format(*(known or self._make(position)))
 
-    def _learn(self, position: int) -> Template | None:
-        """Writes the answer with marks in place of everything that another context may change."""
-        outcome = self._evaluation.outcomes[position]
-        if outcome[RESULT] is None:  # the reason depends on values
-            return None
+    def flags(self) -> bytes:
+        """The same of all flags, with commas; an evaluationFailure in place of an error."""
+        texts, slots = list[bytes](), list[int]()
+        for position, known in enumerate(written.get_all(self._signatures)):
+            try:
+                text, places = known or self._make(position)
+            except ValidationError as error:
+                failure = describe_failure(error, self.snapshot.flags[position].name)
+                text, places = orjson.dumps(failure).replace(b"%", b"%%"), []
+            texts.append(text)
+            slots += places
+        return self._format(b",".join(texts), slots)
+
+    def _format(self, text: bytes, slots: list[int]) -> bytes:
+        of: dict[bytes, Mapping[str, str | None]] = {b"v": self._reasons.values, b"s": self._reasons.subjects}
+        phrases = [orjson.dumps(of[kind][name])[1:-1] for kind, name in self._templates.phrases]
+        values: list[Any] = [*self._evaluation.result.buckets, *phrases]
+        return text % tuple(map(values.__getitem__, slots))
+
+    def _make(self, position: int) -> Template:
+        """Writes the answer with marks in place of everything that another context may change, and keeps it."""
+        signature, outcome = self._signatures[position], self._evaluation.outcomes[position]
+        if signature is None or outcome[RESULT] is None:  # the reason depends on values
+            return self._write(position, outcome, self._reasons).replace(b"%", b"%%"), []
         strategies = zip(self.snapshot.flags[position].strategies, outcome[STRATEGIES], strict=True)
         marked: list[StrategyOutcome] = [
             (verdict, bits, _mark_bucket(bucket, strategy.rollout, number), pick, place)
@@ -238,7 +248,9 @@ class Resolver:
         text = self._write(
             position, FlagOutcome(*outcome)._replace(strategies=marked), Reasons(self._evaluation, *marks)
         )
-        return self._templates.cut_at_marks(text)
+        template = self._templates.cut_at_marks(text)
+        written.put(signature, template, TEMPLATE + len(text) + SIGNED * len(signature))
+        return template
 
     def _write(self, position: int, plain: PlainOutcome, reasons: Reasons) -> bytes:
         """`variant` is always present, because providers read it unconditionally: by default it is "enabled" or
@@ -302,15 +314,8 @@ def render_flags(
     """``{"flags": [...]}`` and ``more``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
     resolver = Resolver(prepared, None, context, random, browser=browser)
     EVALUATED.inc(len(prepared.flags))
-    flags = []
-    for position in range(len(prepared.flags)):
-        try:
-            flags.append(resolver.flag(position))
-        except ValidationError as error:
-            failure = describe_failure(error, prepared.snapshot.flags[position].name)
-            flags.append(orjson.dumps(failure))
     rest = b"," + orjson.dumps(more)[1:] if more else b"}"
-    return b'{"flags":[' + b",".join(flags) + b"]" + rest
+    return b'{"flags":[' + resolver.flags() + b"]" + rest
 
 
 KEY = "targetingKey"

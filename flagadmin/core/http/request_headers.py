@@ -1,6 +1,7 @@
 """Reads the sender, the accepted encodings and the known ETags from headers. Knows no framework."""
 
 import re
+from collections.abc import Container
 from typing import Any
 
 _GZIP = re.compile(
@@ -13,6 +14,15 @@ def read_secret(authorization: str) -> str:
     header = authorization.strip()
     scheme, _, rest = header.partition(" ")
     return rest.strip() if scheme.lower() == "bearer" and rest else header
+
+
+def select_headers(scope: Any, names: Container[str]) -> dict[str, str]:
+    """Those headers of an RSGI request, joined as in `make_environ`."""
+    headers: dict[str, str] = {}
+    for name, value in scope.headers.items():
+        if name in names:
+            headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
 
 
 def get_peer(scope: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.caches import BoundedDict
 from flagadmin.core.http.middleware import choose_request_id
+from flagadmin.core.http.request_headers import select_headers
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready, add_shortcut
 
 # Host: ALLOWED_HOSTS. X-Forwarded-Proto: the redirect to HTTPS. Content-Type: the encoding of the query string.
@@ -91,11 +92,7 @@ class ReadyAnswers:
 
         The hash is empty if only Django can interpret the request.
         """
-        headers: dict[str, str] = {}
-        for name, value in scope.headers.items():
-            if name in self._read:
-                # Joined as in `make_environ`.
-                headers[name] = f"{headers[name]},{value}" if name in headers else value
+        headers = select_headers(scope, self._read)
         request_id = headers.get("x-request-id", "")
         if "cookie" in headers or "host" not in headers:
             return b"", request_id

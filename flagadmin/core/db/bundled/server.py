@@ -9,10 +9,12 @@ changes nothing. The caller must hold the start lock."""
 
 import atexit
 import os
+import select
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
@@ -45,7 +47,28 @@ class _Use:
         self.cluster = cluster
         self.users_lock = users_lock
         self.pid = os.getpid()
-        self.ready_postmaster: int | None = None
+        self._ready: int | None = None  # the pid of the server that was ready
+        self._process: int | None = None  # a descriptor of that process, readable once it has exited
+
+    def is_ready(self) -> bool:
+        """Whether the server that was ready still runs. Reads no file if the system gave a descriptor."""
+        if self._process is None:
+            return self._ready is not None and self._ready == self.cluster.postmaster_pid()
+        poll = select.poll()
+        poll.register(self._process, select.POLLIN)
+        return not poll.poll(0)
+
+    def note_ready(self) -> None:
+        self.close_process()
+        self._ready = self.cluster.postmaster_pid()
+        if self._ready is not None:
+            with suppress(AttributeError, OSError):  # not Linux, it has exited, or a container forbids it
+                self._process = os.pidfd_open(self._ready)
+
+    def close_process(self) -> None:
+        if self._process is not None:
+            os.close(self._process)
+            self._process = None
 
 
 # Whether a missing cluster is created. The command line turns it off for commands that need an installation.
@@ -66,11 +89,10 @@ def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParamet
         if use is None or use.pid != os.getpid():  # a forked child must register separately
             use = _register(data_dir, durable=durable)
             _uses[data_dir] = use
-        postmaster = use.cluster.postmaster_pid()
-        if postmaster is None or postmaster != use.ready_postmaster:
+        if not use.is_ready():
             if not _is_ready(use.cluster):
                 _start(use.cluster)
-            use.ready_postmaster = use.cluster.postmaster_pid()
+            use.note_ready()
         return {"host": use.cluster.host, "user": APPLICATION, "dbname": DATABASE}
 
 
@@ -85,6 +107,7 @@ def release(data_dir: Path) -> None:
             return
         # Closed, not unlocked: a forked child may share the lock and still need it.
         os.close(use.users_lock)
+        use.close_process()
         users.stop_if_unused(use.cluster)
 
 
