@@ -113,7 +113,7 @@ class RequestList(ListPage):
         number = Subquery(counts.annotate(number=Count("pk")).values("number"))
         listed = (
             requests.select_related(None)
-            .select_related("author", "project")
+            .select_related("author", "project", "schedule")
             .defer("impact", "moved", "summary")
         )
         # The whole effect may be large, too.
