@@ -17,7 +17,6 @@ ICONS = {
     "branch": '<circle cx="4" cy="4" r="1.8"/><circle cx="12" cy="12" r="1.8"/><path d="M4 6v3a3 3 0 0 0 3 3h3"/>',
     "calendar": '<path d="M2.5 3.5h11v10h-11zM2.5 6.5h11M5.5 2v3M10.5 2v3"/>',
     "check": '<path d="m3.5 8.5 3 3 6-7"/>',
-    "chevron": '<path d="m6.5 4.5 3.5 3.5-3.5 3.5"/>',
     "clock": '<circle cx="8" cy="8" r="5.5"/><path d="M8 5v3.2l2 1.3"/>',
     "code": '<path d="m5.5 4.5-3.5 3.5 3.5 3.5M10.5 4.5 14 8l-3.5 3.5"/>',
     "copy": '<path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3"/>',
