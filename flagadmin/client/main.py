@@ -2,8 +2,8 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 from flagadmin.client import as_code, references
 from flagadmin.client.report import drop_controls
@@ -68,12 +68,9 @@ def run(argv: Sequence[str]) -> int:
     command = COMMANDS[name]
     parser = Parser(prog=f"flagadmin {name}", description=command.help, epilog=SERVER_OPTIONS)
     add_options(parser, command)
-    return run_command(command, vars(parser.parse_args(arguments)))
-
-
-def run_command(command: Command, options: Mapping[str, Any]) -> int:
+    options = parser.parse_args(arguments)
     try:
-        return command.run(Namespace(**options))
+        return command.run(options)
     except ClientError as error:
         for line in str(error).splitlines():
             print(drop_controls(line), file=sys.stderr)

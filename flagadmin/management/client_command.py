@@ -1,10 +1,8 @@
-"""A command of `flagadmin.client` as one of Django's, for help and reference. `flagadmin.__main__` runs it."""
-
-from typing import Any
+"""A command of `flagadmin.client` as one of Django's, for help alone: `flagadmin.__main__` runs it."""
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from flagadmin.client.main import COMMANDS, add_options, run_command
+from flagadmin.client.main import COMMANDS, add_options
 
 
 class OfClient(BaseCommand):
@@ -15,7 +13,3 @@ class OfClient(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_options(parser, self.client)
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        if status := run_command(self.client, options):
-            raise SystemExit(status)

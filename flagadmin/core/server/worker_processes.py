@@ -98,15 +98,14 @@ def start_process(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) 
     _context.Process(target=_run_on_its_own, args=(identifier, work, args, kwargs), daemon=True).start()
 
 
-def end_with_parent(end: Callable[[], object]) -> None:
-    """Calls ``end`` when the parent process has ended, if multiprocessing started this process."""
+def end_with_parent() -> None:
+    """Ends this process, which multiprocessing started, when its parent has ended."""
     parent = multiprocessing.parent_process()
-    if parent is None:
-        return
+    assert parent
 
     def wait() -> None:
         parent.join()
-        end()
+        os._exit(1)
 
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
@@ -150,20 +149,17 @@ def _wait_for_requests(seconds: float) -> None:
         log.error("Requests are still running %s s after SIGTERM. Stopping this worker anyway.", seconds)
 
 
-def _begin() -> None:
+def _begin(on_sigterm: signal.Handlers = signal.SIG_IGN) -> None:
     """Ignores signals, because the parent finishes its requests first and this process ends with it."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    end_with_parent(lambda: os._exit(1))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, on_sigterm)
+    end_with_parent()
     os.nice(POLITENESS)
 
 
 def _run_on_its_own(*arguments: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _begin(signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    end_with_parent(lambda: os._exit(1))
-    os.nice(POLITENESS)
     _run(*arguments)
 
 
