@@ -3,7 +3,7 @@
 Registered with `flagadmin.core.change_checks`, which calls it before and after a project changes.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from django.utils import timezone
@@ -49,9 +49,6 @@ class _ExpectationWatch(Watch):
         self.project_id, self.expectations, self.caller = project_id, expectations, caller
         self.now = timezone.now()
         self.revision, self.before = read_revisions([project_id]), _read(project_id, expectations)
-
-    def look_at(self, flags: Collection[str] | None) -> None:
-        """All have been read."""
 
     def foresee(self, known: KnownChange) -> BrokenExpectations | None:
         """None also if a flag would use a segment or a parent that has not been read."""

@@ -84,7 +84,9 @@ def recording_together() -> Iterator[None]:
 
     Only within an action. Does not affect `copy_all` and `record_selected`, which write at once.
     """
-    action = find_action() or Action()
+    action = find_action()
+    if action is None:
+        action = Action()
     outer, action.events = action.events, []
     try:
         yield

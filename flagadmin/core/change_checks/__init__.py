@@ -113,7 +113,6 @@ class Watch:
 
     def look_at(self, flags: Collection[str] | None) -> None:
         """Called before these flags of the project change; with None, before anything in it may change."""
-        raise NotImplementedError
 
     def foresee(self, known: "KnownChange") -> Refusal | None:
         """The refusal of a change that is not written yet; None if there is none, or it is only known afterwards."""
