@@ -25,6 +25,12 @@ def test_packages_that_few_requests_need_are_loaded_late():
     }
 
 
+def test_workers_import_little_after_they_are_forked():
+    before = "from flagadmin.worker import load; load()"
+    late = loaded_by(f"{before}; import flagadmin.rsgi") - loaded_by(before)
+    assert len(late) < 25, late
+
+
 def test_a_command_loads_little_of_what_servers_need():
     loaded = loaded_by("import flagadmin.command, django; django.setup()")
     assert "releases.models.plans" in loaded
