@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.cast import client, make_token
 from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body, strategy, switch
 
 BIG = 12345678901234567890
@@ -57,7 +58,7 @@ def test_and_separates_them_in_several_on_the_page_as_in_the_download(browse, as
         assert f"{column}: result" in header
 
 
-@pytest.mark.parametrize("way_in", ["api", "import"])
+@for_each("way_in", ["api", "import"])
 def test_a_large_number_is_one_text_on_both_sides(api, shop, way_in):
     constraint = {"contextName": "userId", "operator": "IN", "values": [BIG]}
     if way_in == "api":
@@ -79,7 +80,7 @@ def test_a_large_number_is_one_text_on_both_sides(api, shop, way_in):
         assert found["isEnabled"] is True
 
 
-@pytest.mark.parametrize("method", ["get", "post"])
+@for_each("method", ["get", "post"])
 def test_a_bad_time_is_refused_by_the_frontend_api(shop, method):
     flag = make_flag("cart")
     add_strategy(flag)

@@ -13,6 +13,7 @@ from projects.flags.environments import actions as environments
 from projects.models import OutsideChange, VersionsSince
 from projects.models.versions import BEGINNING
 from projects.strategies import actions as strategies
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
@@ -87,7 +88,7 @@ def test_a_moment_before_versions_is_unknown(api: Any, browse: Any, then: dateti
     assert "are unknown: their versions are stored from" in page_text(browse("viewer").get(url))
 
 
-@pytest.mark.parametrize("at", [5, "yesterday", "2026-13-01T00:00:00Z", "9999-12-31T23:59:59-23:00"])
+@for_each("at", [5, "yesterday", "2026-13-01T00:00:00Z", "9999-12-31T23:59:59-23:00"])
 def test_refused(api: Any, shop: Any, at: object) -> None:
     body = {"environment": "production", "context": {}, "at": at}
     found = api["viewer"].post("/api/admin/playground", body)

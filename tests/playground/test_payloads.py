@@ -24,6 +24,7 @@ from projects.revision import read_revisions
 from sdk.delta.states import Scope
 from sdk.ofrep.refetches import State as Events
 from tests.support.cast import client, make_token
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.ofrep import FLAGS
 from tests.support.page_text import page_text
@@ -56,7 +57,7 @@ def compare(api: Any, draft: Any, **members: Any) -> Any:
     return response.json()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("variants", "change"),
     [
         ([price("900")], "payload"),
@@ -220,7 +221,7 @@ def test_it_can_be_expected(api: Any, fee: Flag) -> None:
     assert (checked["met"], checked["results"][0]["payload"]["value"]) == (False, "900")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("members", "path"),
     [
         ({"enabled": False, "payload": {"type": "number", "value": "1"}}, "expectations[0].payload"),
@@ -261,7 +262,7 @@ def rows(kind: str, value: str) -> dict[str, Any]:
     return {"name": "Ada", "context": "{}"} | given
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "value", "stored"),
     [
         ("number", "900", {"type": "number", "value": "900"}),

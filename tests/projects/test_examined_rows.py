@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from playground.snapshot_cache import cache as snapshots
+from projects import definitions
 from projects.definitions import read_all_definitions, read_definitions
 from projects.export import export_flags
 from sdk.features.api import cache as answers
@@ -17,7 +18,7 @@ from tests.support.examined_rows import Examined, analyze, clear_statistics, cou
 
 pytestmark = pytest.mark.django_db
 
-FLAGS = 2_500  # more than are read in a batch
+FLAGS, BATCH = 1_000, 800  # flags, and how many of them are read at once
 BOTH = ("development", "production")
 ROWS = (
     """
@@ -121,7 +122,8 @@ STATES = (
 
 
 @pytest.mark.parametrize("make_state", STATES, ids=lambda state: state.__name__)
-def test_rows_examined(make_state: Callable[[], None]) -> None:
+def test_rows_examined(make_state: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "BATCH", BATCH)
     with connection.cursor() as cursor:  # no version is kept of the rows, and nobody notified of them
         for table in ("flag", "flagenvironment", "segment", "strategy", "strategysegment", "dependency"):
             cursor.execute(f"ALTER TABLE projects_{table} DISABLE TRIGGER USER")

@@ -16,10 +16,19 @@ def hosts(shop):
     return StrategyType.objects.create(name="hostGroup", parameters=[HOSTS])
 
 
-def test_tag_types_are_listed_with_their_use(browse, shop):
+def test_tag_types_are_listed_with_their_use_which_keeps_them(browse, shop):
     FlagTag.objects.create(flag=make_flag("cart"), tag_type_id="simple", value="shop")
 
     assert csv_rows(browse("reader").get("/tag-types/?format=csv"))[1][0::2] == ["simple", "1"]
+
+    browser = browse("editor")
+
+    assert "Delete<" not in browser.get("/tag-types/").text
+    page = browser.post("/tag-types/simple/delete", follow=True)
+    assert "Tag type simple is in use on 1 flag: cart." in page.text
+
+    TagType.objects.exclude(pk="simple").delete()
+    assert ">1 tag type<" in browse("reader").get("/tag-types/").text
 
 
 def test_a_tag_type_is_created_changed_and_deleted(browse, shop):
@@ -31,42 +40,24 @@ def test_a_tag_type_is_created_changed_and_deleted(browse, shop):
     browser.post("/tag-types/team/delete")
     assert not TagType.objects.filter(pk="team").exists()
 
-
-def test_one_of_them_is_counted_as_one(browse, shop):
-    TagType.objects.exclude(pk="simple").delete()
-    assert ">1 tag type<" in browse("reader").get("/tag-types/").text
-
-
-def test_a_tag_type_in_use_is_kept(browse, shop):
-    FlagTag.objects.create(flag=make_flag("cart"), tag_type_id="simple", value="shop")
-    browser = browse("editor")
-
-    assert "Delete<" not in browser.get("/tag-types/").text
-    page = browser.post("/tag-types/simple/delete", follow=True)
-    assert "Tag type simple is in use on 1 flag: cart." in page.text
-
-
-def test_a_wrong_color_is_told_beside_it(browse, shop):
     refused = browse("editor").post("/tag-types/new", {"name": "team", "color": "green"})
 
     assert refused.status_code == 400
     assert "is not a color" in refused.context["form"].errors["color"][0]
 
 
-def test_strategy_types_are_listed_with_what_they_take(browse, hosts):
+def test_strategy_types_are_listed_with_what_they_take_and_marked_as_custom(browse, hosts):
     add_strategy(make_flag("cart"), name="hostGroup")
 
     assert ["hostGroup", "", "hosts", "1"] in csv_rows(browse("reader").get("/strategy-types/?format=csv"))
 
-
-def test_only_types_that_sdks_alone_evaluate_are_custom(browse, hosts):
     StrategyType.objects.get_or_create(name="userWithId")
 
     rows = {row.name: row.mark[0] for row in browse("reader").get("/strategy-types/").context["rows"]}
     assert (rows["hostGroup"], rows["userWithId"], rows["flexibleRollout"]) == ("custom", "legacy", "")
 
 
-def test_a_strategy_type_is_created_with_parameters(browse, shop):
+def test_a_strategy_type_is_created_with_parameters_and_built_in_ones_stay(browse, shop):
     sent = {"name": "hostGroup", "parameters": "hosts :: list* :: the hosts\r\nwith spaces\r\nmost :: number"}
 
     browse("editor").post("/strategy-types/new", sent)
@@ -78,8 +69,18 @@ def test_a_strategy_type_is_created_with_parameters(browse, shop):
         ("most", "number"),
     ]
 
+    refused = browse("editor").post("/strategy-types/new", {"name": "x", "parameters": "hosts :: nosuch"})
 
-def test_what_the_form_shows_is_what_it_stores(browse, hosts):
+    assert refused.status_code == 400
+    assert "Must be one of" in refused.context["form"].errors["parameters"][0]
+
+    assert browse("editor").get("/strategy-types/flexibleRollout/").status_code == 403
+    page = browse("editor").post("/strategy-types/flexibleRollout/delete", follow=True)
+    assert StrategyType.objects.filter(pk="flexibleRollout").exists()
+    assert page.redirect_chain == [("/strategy-types/", 302)]
+
+
+def test_what_the_form_shows_is_stored_deprecated_reactivated_and_deleted(browse, hosts):
     browser = browse("editor")
     shown = browser.get("/strategy-types/hostGroup/").context["form"].initial
 
@@ -88,30 +89,12 @@ def test_what_the_form_shows_is_what_it_stores(browse, hosts):
     hosts.refresh_from_db()
     assert hosts.parameters == [HOSTS]
 
-
-def test_a_wrong_parameter_is_told_beside_it(browse, shop):
-    refused = browse("editor").post("/strategy-types/new", {"name": "x", "parameters": "hosts :: nosuch"})
-
-    assert refused.status_code == 400
-    assert "Must be one of" in refused.context["form"].errors["parameters"][0]
-
-
-def test_deprecating_reactivating_and_deleting(browse, hosts):
-    browser = browse("editor")
-
     browser.post("/strategy-types/hostGroup/deprecate")
     assert StrategyType.objects.get(pk="hostGroup").deprecated
     page = browser.post("/strategy-types/hostGroup/reactivate", follow=True)
     assert "Reactivated strategy type hostGroup." in page.text
     browser.post("/strategy-types/hostGroup/delete")
     assert not StrategyType.objects.filter(pk="hostGroup").exists()
-
-
-def test_built_in_types_stay_as_they_are(browse, shop):
-    assert browse("editor").get("/strategy-types/flexibleRollout/").status_code == 403
-    page = browse("editor").post("/strategy-types/flexibleRollout/delete", follow=True)
-    assert StrategyType.objects.filter(pk="flexibleRollout").exists()
-    assert page.redirect_chain == [("/strategy-types/", 302)]
 
 
 @for_each(

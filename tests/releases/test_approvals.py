@@ -14,6 +14,7 @@ from releases.requests.approvers import list_approvers
 from tests.support.cast import client, make_group, make_token, make_user
 from tests.support.change_requests import MAKE, SHOP, enter, reviewer, sent, turn
 from tests.support.flags import is_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -55,13 +56,21 @@ def roll_out(percent: int) -> dict[str, Any]:
     return {"feature": "cart", "action": "updateStrategy", "payload": payload}
 
 
-def test_the_first_rule_that_holds_counts(api, cart):
+def test_the_first_rule_that_holds_counts_and_rules_stay(api, cart):
     configure(api, *DEMO)
     assert sent(api["owner"], roll_out(12))["minApprovals"] == 1
     assert sent(api["owner"], roll_out(40))["minApprovals"] == 2
     assert sent(api["owner"], turn(False))["minApprovals"] == 0
     FlagTag.objects.create(flag=cart, tag_type=TagType.objects.create(name="risk"), value="high")
     assert sent(api["owner"], roll_out(12))["minApprovals"] == 3
+
+    api["owner"].put(f"{MAKE}/config", {"changeRequestsEnabled": True, "requiredApprovals": 4}, format="json")
+    [production] = [
+        row
+        for row in api["viewer"].get(f"{SHOP}/change-requests/config").json()
+        if row["environment"] == "production"
+    ]
+    assert (production["requiredApprovals"], production["approvalRules"]) == (4, DEMO)
 
 
 def test_saved_contexts_and_expectations(api, cart):
@@ -145,7 +154,7 @@ def test_only_members_of_named_groups_approve(api, browse, cart):
     assert enter(ivys, made, "Approved").json()["state"] == "Approved"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "message"),
     [
         (rule("onFridays", 1), "approvalRules[0].condition: must be one of breaksExpectation"),
@@ -162,21 +171,16 @@ def test_rules_are_checked(api, cart, wrong, message):
     assert refused.json()["message"].startswith(message)
 
 
-def test_groups_are_checked(api, cart):
+def test_groups_that_may_approve_are_checked_and_named(api, cart, browse):
     body = {"changeRequestsEnabled": True, "approverGroups": [4711]}
     refused = api["owner"].put(f"{MAKE}/config", body, format="json")
     assert refused.json()["message"] == "approverGroups[0]: group 4711 does not exist"
 
-
-def test_rules_that_are_not_given_stay(api, cart):
-    configure(api, *DEMO)
-    api["owner"].put(f"{MAKE}/config", {"changeRequestsEnabled": True, "requiredApprovals": 4}, format="json")
-    [production] = [
-        row
-        for row in api["viewer"].get(f"{SHOP}/change-requests/config").json()
-        if row["environment"] == "production"
-    ]
-    assert (production["requiredApprovals"], production["approvalRules"]) == (4, DEMO)
+    group = make_group("Reviewers")
+    configure(api, approverGroups=[group.pk])
+    url = "/if-saved/projects/shop/features/cart/share?environmentId=production"
+    said = page_text(browse("member").post(url, {"share": "60"}, headers={"HX-Request": "true"}))
+    assert "Needs 1 approval by members of Reviewers: everything" in said
 
 
 def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
@@ -207,7 +211,13 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     assert ChangeRequest.objects.get(pk=request["id"]).required_approvals == 2
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def vera(api, cart):
+    configure(api, *DEMO)
+    reviewer("vera", "APPROVE_CHANGE_REQUEST", "UPDATE_FEATURE_STRATEGY")
+
+
+@for_each(
     ("page", "form", "needs"),
     [
         ("share", {"share": "12"}, "Needs 1 approval by admin, vera: everything else"),
@@ -220,9 +230,7 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
         ("switch", {"enabled": "on"}, ""),
     ],
 )
-def test_a_form_says_what_its_request_would_need(api, browse, cart, page, form, needs):
-    configure(api, *DEMO)
-    reviewer("vera", "APPROVE_CHANGE_REQUEST", "UPDATE_FEATURE_STRATEGY")
+def test_a_form_says_what_its_request_would_need(browse, vera, page, form, needs):
     url = f"/if-saved/projects/shop/features/cart/{page}?environment=production&environmentId=production"
     form = form | {"environment": "production"}
     for headers in ({"HX-Request": "true"}, {}):
@@ -230,11 +238,3 @@ def test_a_form_says_what_its_request_would_need(api, browse, cart, page, form, 
         assert needs in said
         assert bool(needs) == ("Needs" in said)
     assert not ChangeRequest.objects.exists()
-
-
-def test_a_form_names_the_groups_that_may_approve(api, browse, cart):
-    group = make_group("Reviewers")
-    configure(api, approverGroups=[group.pk])
-    url = "/if-saved/projects/shop/features/cart/share?environmentId=production"
-    said = page_text(browse("member").post(url, {"share": "60"}, headers={"HX-Request": "true"}))
-    assert "Needs 1 approval by members of Reviewers: everything" in said

@@ -7,6 +7,7 @@ import pytest
 from projects.models import Flag, Segment, Strategy
 from tests.support.change_requests import enter, guarded, propose, sent, turn
 from tests.support.description import check, description
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 
 ADVANCED = "/api/admin/playground/advanced"
@@ -88,7 +89,7 @@ def test_a_finished_request_is_refused(api, cart):
     assert (refused.status_code, refused.json()["name"]) == (403, "InvalidOperationError")
 
 
-@pytest.mark.parametrize("who", ["outsider", "admin"])
+@for_each("who", ["outsider", "admin"])
 def test_a_request_that_the_caller_may_not_read_is_unknown(api, cart, who):
     made = propose(api["owner"], turn(False)) if who == "admin" else sent(api["owner"], turn(False))
     refused = evaluate(api[who], made)
@@ -106,7 +107,7 @@ def test_a_request_that_cannot_be_applied_says_why(api, cart):
     assert refused.json()["message"].startswith("Change 2: Flag other not found")
 
 
-@pytest.mark.parametrize("body", [{}, {"context": 5}, [], None])
+@for_each("body", [{}, {"context": 5}, [], None])
 def test_a_malformed_body_is_refused(api, cart, body):
     made = sent(api["owner"], turn(False))
     refused = api["owner"].post(f"/api/admin/playground/change-request/{made['id']}", body, format="json")

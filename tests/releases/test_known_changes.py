@@ -18,6 +18,7 @@ from releases.gate import GateWatch
 from releases.gate_refusal import Gated, NeedsChangeRequest
 from releases.targets import StoredFlags, Target
 from tests.support.examples import examples
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 from tests.support.random_changes import RandomChanges
 
@@ -151,7 +152,7 @@ CALLS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
+@for_each("name", CALLS)
 def test_nothing_is_written_to_find_out(browse: Any, cart: Flag, name: str) -> None:
     owner, (url, body) = browse("owner"), list_calls()[name]
     options = {} if "page" in name else {"content_type": "application/json"}

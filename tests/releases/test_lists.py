@@ -13,6 +13,7 @@ from releases.models import Change, ChangeRequest, Schedule
 from releases.requests.conflicts import find_conflicting
 from tests.support.cast import make_project
 from tests.support.change_requests import REQUESTS, guarded
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 
 State = ChangeRequest.State
@@ -42,7 +43,7 @@ def list_changes(api: Any, path: str) -> dict[int, dict[str, Any]]:
     return {request["id"]: request["features"][0]["changes"][0] for request in requests}
 
 
-@pytest.mark.parametrize("path", ["", "/open", "/pending", "/pending/cart"])
+@for_each("path", ["", "/open", "/pending", "/pending/cart"])
 def test_a_list_takes_as_many_queries_for_many_requests(api, carts, path):
     make_request("cart")
     with CaptureQueriesContext(

@@ -177,16 +177,6 @@ def test_two_who_ask_at_the_same_time_both_ask(browse, api, cart, people):
     assert [user.username for user in asked] == names
 
 
-def test_a_form_of_strategies_becomes_its_change(browse, cart):
-    strategy = Strategy.objects.get(flag=cart, environment="production")
-    owner = browse("owner")
-    edit = f"/projects/shop/features/cart/strategies/edit?environmentId=production&strategyId={strategy.pk}"
-    refused = owner.post(edit, {"do": "delete", "add_to_request": "yes"})
-    assert refused.status_code == 302, refused.text
-    actions = list(ChangeRequest.objects.get().changes.values_list("action", flat=True))
-    assert actions == ["deleteStrategy", "updateEnabled"]
-
-
 def test_admins_may_save_without_a_request(browse, cart):
     admin = browse("admin")
     assert "Save without a request" in admin.post(SWITCH, OFF).text
@@ -200,13 +190,21 @@ def test_admins_may_save_without_a_request(browse, cart):
     assert event.comment == "It burns"
 
 
-def test_what_no_request_can_do_says_so(browse, cart):
+def test_a_form_of_strategies_becomes_its_change_and_what_no_request_can_do_says_so(browse, cart):
     refused = browse("admin").post(
         "/projects/shop/features/cart/move", {"project": "default", "confirmed": "yes"}
     )
     assert refused.status_code == 403
     assert "A change request cannot make this change" in refused.text
     assert "Add to change request" not in refused.text
+
+    strategy = Strategy.objects.get(flag=cart, environment="production")
+    owner = browse("owner")
+    edit = f"/projects/shop/features/cart/strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    refused = owner.post(edit, {"do": "delete", "add_to_request": "yes"})
+    assert refused.status_code == 302, refused.text
+    actions = list(ChangeRequest.objects.get().changes.values_list("action", flat=True))
+    assert actions == ["deleteStrategy", "updateEnabled"]
 
 
 def test_the_policy_is_a_setting_of_the_project(browse, cart):
@@ -260,16 +258,6 @@ def test_changed_variants_and_segments_are_shown_before_and_after(browse, cart, 
     )
     request = propose(api["owner"], proposed)
     assert shown in page_text(browse("owner").get(f"/projects/shop/change-requests/{request['id']}/"))
-
-
-def test_a_condition_that_changes_last_of_many_is_shown(browse, cart, api):
-    many = [make_constraint(f"field{number}", "a") for number in range(20)]
-    segment = Segment.objects.create(name="vips", constraints=[*many, make_constraint("plan", "pro")])
-    change = {"id": segment.pk, "constraints": [*many, make_constraint("plan", "free")]}
-    request = propose(api["owner"], {"action": "updateSegment", "payload": change})
-    page = page_text(browse("owner").get(f"/projects/shop/change-requests/{request['id']}/"))
-    assert "plan is one of pro. →to" in page
-    assert "plan is one of free." in page
 
 
 def test_the_list_names_requests_without_a_title_in_one_query(browse, cart):
@@ -339,8 +327,16 @@ def test_the_list_says_how_many_users_change_and_what_each_request_waits_for(bro
     assert "2 Jan 2100, 03:04" in page
 
 
-def test_a_request_without_a_title_is_named_by_its_first_change_everywhere(browse, cart, api):
+def test_a_request_is_named_by_its_first_change_and_shows_the_last_of_many_conditions(browse, cart, api):
     request = propose(api["owner"], turn(False))
     address = "/projects/shop/change-requests/"
     for page in (address, f"{address}{request['id']}/", "/"):
         assert "Turn cart off" in page_text(browse("owner").get(page))
+
+    many = [make_constraint(f"field{number}", "a") for number in range(20)]
+    segment = Segment.objects.create(name="vips", constraints=[*many, make_constraint("plan", "pro")])
+    change = {"id": segment.pk, "constraints": [*many, make_constraint("plan", "free")]}
+    request = propose(api["owner"], {"action": "updateSegment", "payload": change})
+    page = page_text(browse("owner").get(f"/projects/shop/change-requests/{request['id']}/"))
+    assert "plan is one of pro. →to" in page
+    assert "plan is one of free." in page

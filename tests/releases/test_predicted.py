@@ -19,6 +19,7 @@ from releases.requests.states import set_state
 from tests.support.cast import make_project, make_user
 from tests.support.demo import made_once
 from tests.support.examples import examples
+from tests.support.for_each import for_each
 from tests.support.random_proposals import Proposals, flags_of, make_flags
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flags")]
@@ -34,7 +35,7 @@ def flags(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("action", KINDS)
+@for_each("action", KINDS)
 def test_what_is_predicted_is_what_applying_leaves(action: str) -> None:
     check_predictions(action, range(1))
 

@@ -23,6 +23,7 @@ from tests.support.change_requests import (
     turn,
 )
 from tests.support.flags import add_strategy, is_on
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -31,7 +32,7 @@ rolled_back = pytest.mark.django_db(transaction=True)
 
 
 @rolled_back
-def test_nobody_changes_what_production_answers_by_the_way(api, cart):
+def test_nobody_changes_what_production_answers_by_the_way_but_admins_may_skip(api, cart):
     refused = api["owner"].post(OFF)
     assert refused.status_code == 403
     assert refused.json()["permissions"] == ["SKIP_CHANGE_REQUEST"]
@@ -39,6 +40,10 @@ def test_nobody_changes_what_production_answers_by_the_way(api, cart):
         "Changes of production in project shop need a change request. This changes what it answers for cart."
     )
     assert is_on()
+
+    assert api["admin"].post(OFF).status_code == 200
+    skipped = AuditEvent.objects.get(type="change-request-skipped")
+    assert (skipped.feature, skipped.environment, skipped.actor_name) == ("cart", "production", "admin")
 
 
 def test_events_tell_nobody_what_is_in_a_draft(api, cart):
@@ -119,9 +124,7 @@ def test_a_second_change_of_the_same_replaces_the_first(api, cart):
     assert ChangeRequest.objects.get().pk == made["id"]
 
 
-@pytest.mark.parametrize(
-    ("who", "status"), [("member", 403), ("viewer", 403), ("outsider", 404), ("admin", 200)]
-)
+@for_each(("who", "status"), [("member", 403), ("viewer", 403), ("outsider", 404), ("admin", 200)])
 def test_who_may_approve(api, cart, who, status):
     made = sent(api["owner"], turn(False))
     assert enter(api[who], made, "Approved").status_code == status
@@ -262,7 +265,7 @@ def test_all_changes_are_made_or_none(api, cart):
 
 
 @rolled_back
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"feature": "cart", "action": "explode"}, "action: must be one of addDependency"),
@@ -291,7 +294,7 @@ BROKEN = {"type": "json", "value": "{"}
 
 
 @rolled_back
-@pytest.mark.parametrize(
+@for_each(
     ("action", "payload", "path"),
     [
         ("addStrategy", {"name": "unheard"}, "[1].payload.name"),
@@ -330,18 +333,16 @@ def test_a_proposed_segment_stays_in_its_project(api, cart):
         ]
 
 
-def test_an_action_without_a_payload_takes_null(api, cart):
+def test_an_empty_list_makes_no_draft_but_an_action_without_a_payload_does(api, cart):
+    refused = api["owner"].post(MAKE, [], format="json")
+    assert (refused.status_code, refused.json()["message"]) == (400, "This list may not be empty.")
+    assert not ChangeRequest.objects.exists()
+
     made = propose(api["owner"], {"feature": "cart", "action": "archiveFeature", "payload": None})
     [change] = made["features"][0]["changes"]
     assert "payload" not in change
     refused = api["owner"].post(MAKE, turn(False) | {"payload": None}, format="json")
     assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "payload")
-
-
-def test_an_empty_list_makes_no_draft(api, cart):
-    refused = api["owner"].post(MAKE, [], format="json")
-    assert (refused.status_code, refused.json()["message"]) == (400, "This list may not be empty.")
-    assert not ChangeRequest.objects.exists()
 
 
 def test_an_edited_change_must_be_one_that_could_be_proposed(api, cart):
@@ -354,7 +355,7 @@ def test_an_edited_change_must_be_one_that_could_be_proposed(api, cart):
     assert refused.json()["message"] == "feature: must not be given for segments"
 
 
-def test_a_comment_is_limited_by_page_as_by_api(api, browse, cart):
+def test_comments_and_titles_are_limited_by_page_as_by_api(api, browse, cart):
     made = sent(api["owner"], turn(False))
     page, text = f"/projects/shop/change-requests/{made['id']}/comment", "x" * 10_001
     browse("owner").post(page, {"comment": text})
@@ -362,9 +363,6 @@ def test_a_comment_is_limited_by_page_as_by_api(api, browse, cart):
     assert enter(api["owner"], made, "Cancelled", comment=text).status_code == 400
     assert api["owner"].get(f"{REQUESTS}/{made['id']}").json()["comments"] == []
 
-
-def test_a_title_is_limited_by_page_as_by_api(api, browse, cart):
-    made = sent(api["owner"], turn(False))
     page, title = f"/projects/shop/change-requests/{made['id']}", "x" * 256
     answer = browse("owner").post(f"{page}/title", {"title": title}, follow=True)
     assert "title: must have at most 255 characters, not 256" in page_text(answer)
@@ -374,15 +372,13 @@ def test_a_title_is_limited_by_page_as_by_api(api, browse, cart):
     assert ChangeRequest.objects.get().title == ""
 
 
-def test_an_unknown_state_is_refused_with_the_choices(api, cart):
+def test_refusals_name_the_states_in_their_order(api, cart):
     refused = enter(api["owner"], propose(api["owner"], turn(False)), "Done")
     assert refused.status_code == 400
     assert refused.json()["message"] == (
         "state: must be one of In review, Approved, Scheduled, Applied, Cancelled, Rejected, not Done"
     )
 
-
-def test_a_refusal_names_the_states_in_their_order(api, cart):
     made = propose(api["owner"], turn(False))
     enter(api["owner"], made, "Cancelled")
     refused = api["owner"].put(f"{REQUESTS}/{made['id']}/title", {"title": "Off"}, format="json")
@@ -405,12 +401,6 @@ def test_segments_of_the_installation_are_guarded(api, cart):
     assert enter(api["admin"], made, "Applied").status_code == 200
     segment.refresh_from_db()
     assert segment.constraints[0]["values"] == ["DE"]
-
-
-def test_admins_may_skip_and_the_audit_log_says_so(api, cart):
-    assert api["admin"].post(OFF).status_code == 200
-    skipped = AuditEvent.objects.get(type="change-request-skipped")
-    assert (skipped.feature, skipped.environment, skipped.actor_name) == ("cart", "production", "admin")
 
 
 @rolled_back

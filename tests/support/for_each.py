@@ -17,7 +17,8 @@ def for_each(
     """Like ``pytest.mark.parametrize``, but with one set-up for all cases; one message names every case that fails.
 
     What a case writes is rolled back before the next one. Objects of fixtures are shared, so a case must not change
-    them in memory. Use ``parametrize`` for tests that commit.
+    them in memory. Where the test commits (``transaction=True``), nothing is undone: there, only refused changes and
+    reads belong into such a table.
     """
     keys = [names] if isinstance(names, str) else list(names)
     table = [(case,) if isinstance(names, str) else tuple(case) for case in cases]
@@ -25,11 +26,13 @@ def for_each(
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
-        def of_all(**fixtures: Any) -> None:
+        def of_all(*instance: Any, **fixtures: Any) -> None:
             failures = []
             for case in table:
                 try:
-                    _try_case(test, dict(zip(keys, case, strict=True)), fixtures)
+                    _try_case(
+                        functools.partial(test, *instance), dict(zip(keys, case, strict=True)), fixtures
+                    )
                 except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - told below
                     failures.append(f"{', '.join(map(repr, case))}: {type(error).__name__}: {error}")
             assert not failures, "\n".join([f"{len(failures)} of {len(table)} cases failed:", *failures])

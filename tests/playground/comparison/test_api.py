@@ -10,6 +10,7 @@ from playground.snapshot_cache import cache
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategyType
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 from tests.support.records import refused
 
@@ -176,7 +177,7 @@ def test_parents_that_saving_would_refuse(api, dark):
         assert record["message"] == f"to.draft.dependencies[0]: {message}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("members", "path"),
     [
         ({"to": {"environment": "nowhere"}}, "to.environment"),

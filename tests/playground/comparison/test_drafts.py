@@ -15,6 +15,7 @@ from projects.revision import read_revisions
 from tests.support.comparison import drafted
 from tests.support.examples import examples
 from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 from tests.support.records import refused
 
@@ -137,7 +138,7 @@ MEMBERS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("member", "value"), [(name, one) for name, all_ in MEMBERS.items() for one in all_])
+@for_each(("member", "value"), [(name, one) for name, all_ in MEMBERS.items() for one in all_])
 def test_a_strategy_keeps_what_a_draft_does_not_name(api: Any, flag: Flag, member: str, value: Any) -> None:
     first, second = ids()
     check(api, {"strategies": [{"id": first, member: value}, {"id": second}]})
@@ -198,7 +199,7 @@ def test_any_draft_predicts_what_is_stored(api: Any, flag: Flag) -> None:
             transaction.set_rollback(True)
 
 
-@pytest.mark.parametrize("segments", [[], ["vip"]])
+@for_each("segments", [[], ["vip"]])
 def test_turned_on_without_a_strategy_it_gets_the_default_one(
     api: Any, flag: Flag, segments: list[str]
 ) -> None:
@@ -272,8 +273,8 @@ REFUSED: dict[str, tuple[Make, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("where", ["to", "asIf"])
+@for_each("case", REFUSED)
+@for_each("where", ["to", "asIf"])
 def test_what_cannot_be_saved_says_so(api: Any, flag: Flag, case: str, where: str) -> None:
     make, path, message = REFUSED[case]
     state = {"environment": "production", "draft": {"flag": "f"} | make()}

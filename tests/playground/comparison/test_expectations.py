@@ -6,6 +6,7 @@ import pytest
 
 from playground.models import SavedContext
 from tests.support.flags import depend
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body, switch
 from tests.support.playground import live_flag
 
@@ -41,7 +42,7 @@ def names(found: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
     return {kind: [(one["savedContext"], one["flag"]) for one in listed] for kind, listed in found.items()}
 
 
-@pytest.mark.parametrize("members", [{}, {"flag": "dark-theme"}])
+@for_each("members", [{}, {"flag": "dark-theme"}])
 def test_what_breaks_and_what_is_met_again(api, dark, members):
     """Also of flags that depend on the one that is asked for."""
     found = compared(api, {"draft": OFF}, **members)

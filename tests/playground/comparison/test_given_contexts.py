@@ -7,6 +7,7 @@ import pytest
 from playground.models import SavedContext
 from projects.models import ContextField, Flag
 from tests.support.flags import depend
+from tests.support.for_each import for_each
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.playground import live_flag
 from tests.support.records import refused
@@ -100,7 +101,7 @@ def test_explicit_and_saved_contexts(api, cart, by):
 
 
 @EITHER
-@pytest.mark.parametrize(
+@for_each(
     ("contexts", "path"),
     [
         ({}, "contexts"),

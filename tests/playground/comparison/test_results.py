@@ -15,6 +15,7 @@ from tests.support.comparison import answers, drawn_shares, shares_of, table_of
 from tests.support.definitions import flag, needs, rollout, strategy
 from tests.support.engine import compiled
 from tests.support.examples import examples
+from tests.support.for_each import for_each
 from tests.support.generators import contexts, states
 
 
@@ -55,7 +56,7 @@ CUSTOM = strategy("custom")
 NO = needs("country", "IN", "NO")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "sizes"),
     [
         ([flag(rollout("30", stickiness="default"))], [100]),

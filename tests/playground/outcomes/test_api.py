@@ -25,6 +25,7 @@ from projects.flags.environments import actions as environments
 from projects.models import Strategy
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 URL = "/api/admin/playground/assignments"
@@ -145,7 +146,7 @@ def test_since_is_the_last_change_that_altered_the_row(api: Any, clock: Clock) -
     assert {row["since"] for row in found} == {at(0), at(10)}
 
 
-@pytest.mark.parametrize("written", ["iso", "offset", "naive", "seconds", "milliseconds", "fraction"])
+@for_each("written", ["iso", "offset", "naive", "seconds", "milliseconds", "fraction"])
 def test_times(api: Any, lounge: None, written: str) -> None:
     time = START + timedelta(minutes=15)
     text = {
@@ -290,7 +291,7 @@ def test_large_tables_are_read_beside(api: Any, lounge: None, beside: list[str],
     assert beside == ["read_small_table"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path", "message"),
     [
         ("userId\n42\n", "row 1", "must have a column time"),
@@ -399,7 +400,7 @@ def test_the_time_in_another_project_stays_hidden(api: Any, clock: Clock) -> Non
     assert results(send(api, body, who="admin")) == ["on", "on"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "status", "path"),
     [
         ("environment=nosuch&flag=f", 400, "environment"),

@@ -26,6 +26,7 @@ from projects.history.definitions_at import flags_then
 from projects.models import VersionsSince
 from projects.models.versions import BEGINNING
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 from tests.support.random_changes import NAMES, RandomChanges
 
 pytestmark = pytest.mark.django_db
@@ -111,7 +112,7 @@ def change(seed: int, steps: int) -> RandomChanges:
     return changes
 
 
-@pytest.mark.parametrize(("seed", "before_versions"), [(0, False), (1, True)])
+@for_each(("seed", "before_versions"), [(0, False), (1, True)])
 def test_every_row_is_as_evaluated_alone(shop: Any, seed: int, before_versions: bool) -> None:
     """After random changes; the time before versions is unknown."""
     changes = change(seed, 80)

@@ -7,6 +7,7 @@ import pytest
 from projects.models import Flag, Project, ProjectEnvironment, Segment, Strategy
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -48,7 +49,7 @@ def bad_default() -> None:
     rows.update(default_strategy={"name": "default", "segments": [404]})
 
 
-@pytest.mark.parametrize("url", [f"{FLAG}switch", "/projects/shop/features/switch"])
+@for_each("url", [f"{FLAG}switch", "/projects/shop/features/switch"])
 def test_a_default_strategy_that_cannot_be_added(browse: Any, shop: Project, url: str) -> None:
     make_flag("f")
     form = {"environment": "production", "enabled": "on", "name": "f"}
@@ -67,7 +68,7 @@ def fill(flag: Flag, *, disabled: bool) -> None:
         add_strategy(flag, "production", disabled=disabled, sort_order=place)
 
 
-@pytest.mark.parametrize("url", [f"{FLAG}switch", "/projects/shop/features/switch"])
+@for_each("url", [f"{FLAG}switch", "/projects/shop/features/switch"])
 def test_no_room_for_the_default_strategy(browse: Any, shop: Project, url: str) -> None:
     fill(make_flag("f"), disabled=True)
     form = {"environment": "production", "enabled": "on", "name": "f"}

@@ -13,6 +13,7 @@ from django.utils import timezone
 from playground.models import KeptContext, SavedContext
 from projects.models import FlagEnvironment
 from tests.support.flags import add_strategy
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db
@@ -141,7 +142,7 @@ def test_saved_contexts_by_name(browse: Any, flags: None) -> None:
     assert "of 2 contexts see a change" in page
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "message"),
     [
         ({"from": "nowhere"}, "nowhere"),

@@ -6,6 +6,7 @@ from playground.models import SavedContext
 from playground.saved_contexts import actions
 from projects.models import Project
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 from tests.support.records import events, refused
@@ -121,7 +122,7 @@ def test_a_name_is_taken_once(api, ada):
     refused(api["member"].put(f"{URL}/{other['id']}", {"name": "Ada"}), 409, "NameExistsError")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("members", "path"),
     [
         ({"name": " "}, "name"),

@@ -17,6 +17,7 @@ from projects.models import Environment, Flag
 from projects.revision import read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import depend
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 from tests.support.records import events, refused
 
@@ -112,7 +113,7 @@ def test_expectations_by_the_api(api, dark):
     assert events("saved-context-updated")[-1].before["expectations"] == made["expectations"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expectation", "path"),
     [
         (expected("nowhere"), "expectations[0].flag"),
@@ -194,7 +195,7 @@ def test_checked_by_the_api(api, dark):
     assert api["viewer"].post(CHECK, {"projects": ["default"]}).json()["checked"] == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         ({"projects": ["docs"]}, "projects"),

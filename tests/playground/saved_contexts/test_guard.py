@@ -34,6 +34,7 @@ from tests.playground.saved_contexts.guarded import (
 )
 from tests.support.cast import make_project
 from tests.support.examples import first_every_day
+from tests.support.for_each import for_each
 from tests.support.playground import live_flag
 from tests.support.racing import BEFORE_COMMIT, race
 from tests.support.random_changes import NAMES, RandomChanges
@@ -63,7 +64,7 @@ def test_a_flag_is_not_moved_away_from_what_is_expected_of_it(cart):
     assert failing() == ["other"]
 
 
-@pytest.mark.parametrize("project", ["shop", None])
+@for_each("project", ["shop", None])
 def test_a_flag_is_not_moved_back_differently(cart, project):
     make_project("docs")
     environments.disable_flag("shop", "other", "production", caller=WHO)

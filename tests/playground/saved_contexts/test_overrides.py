@@ -13,6 +13,7 @@ from projects.models import Flag
 from tests.playground.saved_contexts.guarded import FEATURES, NOBODY, OFF, cart, failing, strategy
 from tests.support import import_bodies
 from tests.support.admin_forms import site
+from tests.support.for_each import for_each
 from tests.support.records import events, refused
 
 __all__ = ["cart", "site"]
@@ -74,7 +75,7 @@ def test_who_may_not_override(cart, api, people):
     assert not AuditEvent.objects.exists()
 
 
-@pytest.mark.parametrize("given", ["yes", "TRUE", "2"])
+@for_each("given", ["yes", "TRUE", "2"])
 def test_an_odd_override(cart, api, given):
     refused(api["member"].post(f"{OFF}?ignoreExpectations={given}"), 400, "ValidationError")
 

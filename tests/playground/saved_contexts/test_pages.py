@@ -7,6 +7,7 @@ import pytest
 from playground.models import SavedContext
 from playground.pages.form import MAX_OFFERED
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -110,7 +111,7 @@ def test_saved_from_the_playground(browse, shop):
     assert 'id="save-context"' not in browse("reader").get("/playground/").text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("context", "message"),
     [
         ("{", "Invalid JSON (line 1, column 2)"),

@@ -10,6 +10,7 @@ from django.utils import timezone
 from projects.models import Flag, FlagLastSeen, LifecycleStage
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
 URL = "/api/admin/stale-flags"
@@ -57,7 +58,7 @@ def rolled_out(name: str, project: Any, **strategy: Any) -> Any:
     return flag
 
 
-@pytest.mark.parametrize(("year", "can_go"), [("2025", True), ("2099", False)])
+@for_each(("year", "can_go"), [("2025", True), ("2099", False)])
 def test_a_date_that_was_reached_decides_nothing_any_more(
     year: str, can_go: bool, api: Any, shop: Any
 ) -> None:

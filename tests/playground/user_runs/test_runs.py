@@ -17,6 +17,7 @@ from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import UserFile
 from projects.models import ContextField
 from tests.support.cast import make_project
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 from tests.support.records import refused
@@ -98,7 +99,7 @@ def test_a_large_result_is_only_sent_compressed(api, lounge, monkeypatch):
     assert content(api["viewer"].get(address, headers={"Accept-Encoding": "gzip"}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "message"),
     [
         ("environment=nosuch", "Available: development, production"),

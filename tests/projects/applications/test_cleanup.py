@@ -25,13 +25,11 @@ def usage(sdk: Sdk) -> None:
     sdk.count("web", ["checkout"], "w-1", at=timezone.now() - timedelta(hours=47))
 
 
-def test_nothing_young_is_forgotten(usage: None) -> None:
+def test_hourly_counts_go_after_two_days_and_nothing_younger(usage: None) -> None:
     done = clean_usage()
     assert (done.hours, done.instances, done.applications) == (0, 0, 0)
     assert UsageHour.objects.count() == 2
 
-
-def test_hourly_counts_go_after_two_days(usage: None) -> None:
     assert clean_usage(now=timezone.now() + timedelta(hours=3)).hours == 1
     assert UsageHour.objects.count() == 1
     assert FlagUsage.objects.count() == 1
@@ -83,14 +81,12 @@ def test_what_a_race_left_behind_is_swept(usage: None) -> None:
     assert ApplicationInstance.objects.count() == 1
 
 
-def test_lines_are_made_anew_before_readers_have_to(usage: None) -> None:
+def test_lines_are_made_anew_and_the_command_says_what_it_did(usage: None) -> None:
     soon = timezone.now() - timedelta(days=6, hours=12)
     ProjectApplication.objects.update(oldest_seen_at=soon)
     assert clean_usage().lines == 1
     assert ProjectApplication.objects.get().oldest_seen_at > soon
 
-
-def test_the_command_says_what_it_did(usage: None) -> None:
     out = StringIO()
     call_command("cleanup_usage", stdout=out)
     assert out.getvalue().startswith("Deleted 0 hourly counts, 0 instances and 0 applications;")

@@ -24,7 +24,7 @@ def usage(standing_clock: datetime, shop, sdk: Sdk) -> None:
     make_sdk("production").count("web", ["checkout"], "w-1", at=standing_clock - timedelta(hours=5))
 
 
-def test_who_uses_a_flag(api, usage: None) -> None:
+def test_who_uses_a_flag_and_how_often_by_the_hour(api, usage: None) -> None:
     body = api["viewer"].get("/api/admin/client-metrics/features/checkout").json()
     assert body["seenApplications"] == ["jobs", "web"]
     places = [(user["appName"], user["environment"]) for user in body["usage"]]
@@ -32,8 +32,6 @@ def test_who_uses_a_flag(api, usage: None) -> None:
     assert set(places) == {("jobs", "development"), ("web", "development"), ("web", "production")}
     assert [(u["environment"], u["yes"], u["no"]) for u in body["lastHourUsage"]] == [("development", 5, 1)]
 
-
-def test_counts_by_the_hour(api, usage: None) -> None:
     url = "/api/admin/client-metrics/features/checkout/raw"
     data = api["viewer"].get(url).json()["data"]
     assert [(row["appName"], row["environment"], row["yes"]) for row in data] == [
@@ -42,6 +40,11 @@ def test_counts_by_the_hour(api, usage: None) -> None:
         ("web", "development", 3),
     ]
     assert len(api["viewer"].get(f"{url}?hoursBack=2").json()["data"]) == 2
+
+    for caller, flag in (("reader", "checkout"), ("admin", "nope")):
+        answer = api[caller].get(f"/api/admin/client-metrics/features/{flag}")
+        assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
+    assert api["reader"].get("/api/admin/client-metrics/features/basket").status_code == 200
 
 
 @for_each("hours", ["0", "49", "x", "-1", "1.5", "9999999999"])
@@ -64,14 +67,7 @@ def test_an_application_of_any_name(api, sdk: Sdk, shop, name: str) -> None:
     assert not Application.objects.exists()
 
 
-def test_a_flag_that_may_not_be_read_is_unknown(api, usage: None) -> None:
-    for caller, flag in (("reader", "checkout"), ("admin", "nope")):
-        answer = api[caller].get(f"/api/admin/client-metrics/features/{flag}")
-        assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
-    assert api["reader"].get("/api/admin/client-metrics/features/basket").status_code == 200
-
-
-def test_all_applications(api, usage: None) -> None:
+def test_applications_their_instances_and_who_sees_them(api, usage: None) -> None:
     body = api["viewer"].get("/api/admin/metrics/applications").json()
     assert body["total"] == 2
     assert [application["appName"] for application in body["applications"]] == ["jobs", "web"]
@@ -79,6 +75,26 @@ def test_all_applications(api, usage: None) -> None:
         {"project": "default", "environments": ["development", "production"]},
         {"project": "shop", "environments": ["development"]},
     ]
+
+    body = api["reader"].get("/api/admin/metrics/applications").json()
+    assert [a["appName"] for a in body["applications"]] == ["web"]
+    assert body["applications"][0]["usage"] == [{"project": "shop", "environments": ["development"]}]
+    assert api["reader"].get("/api/admin/metrics/applications/jobs").status_code == 404
+    assert api["outsider"].get("/api/admin/metrics/applications").json()["total"] == 0
+
+    body = api["viewer"].get("/api/admin/metrics/applications/web").json()
+    assert [(i["instanceId"], i["environment"], i["sdkVersion"]) for i in body["instances"]] == [
+        ("w-1", "development", "unleash-go:1.0.0"),
+        ("w-1", "production", None),
+    ]
+    assert [flag["name"] for flag in body["seenToggles"]] == ["basket", "checkout"]
+    assert [strategy["name"] for strategy in body["strategies"]] == ["default"]
+    assert [
+        f["name"] for f in api["reader"].get("/api/admin/metrics/applications/web").json()["seenToggles"]
+    ] == ["basket"]
+
+    body = api["viewer"].get("/api/admin/metrics/instances/web/environment/production").json()
+    assert [instance["instanceId"] for instance in body["instances"]] == ["w-1"]
 
 
 @for_each(
@@ -95,33 +111,12 @@ def test_all_applications_are_searched_and_paged(api, usage: None, query: str, e
     assert [application["appName"] for application in body["applications"]] == expected
 
 
-def test_who_reads_one_project_sees_its_applications(api, usage: None) -> None:
-    body = api["reader"].get("/api/admin/metrics/applications").json()
-    assert [a["appName"] for a in body["applications"]] == ["web"]
-    assert body["applications"][0]["usage"] == [{"project": "shop", "environments": ["development"]}]
-    assert api["reader"].get("/api/admin/metrics/applications/jobs").status_code == 404
-    assert api["outsider"].get("/api/admin/metrics/applications").json()["total"] == 0
-
-
-def test_one_application(api, usage: None) -> None:
-    body = api["viewer"].get("/api/admin/metrics/applications/web").json()
-    assert [(i["instanceId"], i["environment"], i["sdkVersion"]) for i in body["instances"]] == [
-        ("w-1", "development", "unleash-go:1.0.0"),
-        ("w-1", "production", None),
-    ]
-    assert [flag["name"] for flag in body["seenToggles"]] == ["basket", "checkout"]
-    assert [strategy["name"] for strategy in body["strategies"]] == ["default"]
-    assert [
-        f["name"] for f in api["reader"].get("/api/admin/metrics/applications/web").json()["seenToggles"]
-    ] == ["basket"]
-
-
-def test_instances_in_an_environment(api, usage: None) -> None:
-    body = api["viewer"].get("/api/admin/metrics/instances/web/environment/production").json()
-    assert [instance["instanceId"] for instance in body["instances"]] == ["w-1"]
-
-
 def test_forgetting_an_application(api, usage: None, sdk: Sdk) -> None:
+    answer = api["admin"].delete("/api/admin/metrics/applications/nope")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert Application.objects.count() == 2
+    assert not AuditEvent.objects.filter(type="application-deleted").exists()
+
     answer = api["editor"].delete("/api/admin/metrics/applications/web")
     assert (answer.status_code, answer.content) == (200, b"")
     left = Application.objects.get()
@@ -132,10 +127,3 @@ def test_forgetting_an_application(api, usage: None, sdk: Sdk) -> None:
     assert (event.subject, event.actor_name) == ("web", "editor")
     sdk.count("web", ["checkout"])
     assert Application.objects.count() == 2
-
-
-def test_forgetting_an_unknown_application_changes_nothing(api, usage: None) -> None:
-    answer = api["admin"].delete("/api/admin/metrics/applications/nope")
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert Application.objects.count() == 2
-    assert not AuditEvent.objects.filter(type="application-deleted").exists()

@@ -20,7 +20,7 @@ def web(shop, sdk: Sdk) -> None:
     make_sdk("production").register("web", "w-2")
 
 
-def test_an_overview_counts_by_environment(api, web: None) -> None:
+def test_an_overview_counts_by_environment_what_may_be_read(api, web: None) -> None:
     body = api["viewer"].get(f"{WEB}/overview").json()
     assert (body["projects"], body["featureCount"]) == (["default", "shop"], 2)
     development, production = body["environments"]
@@ -36,14 +36,12 @@ def test_an_overview_counts_by_environment(api, web: None) -> None:
     assert (production["name"], production["sdks"]) == ("production", [])
     assert body["issues"] == {"missingStrategies": ["byWeather"]}
 
-
-def test_the_overview_shows_projects_that_may_be_read(api, web: None) -> None:
     body = api["reader"].get(f"{WEB}/overview").json()
     assert (body["projects"], body["featureCount"]) == (["shop"], 1)
     refused(api["outsider"].get(f"{WEB}/overview"), 404, "NotFoundError")
 
 
-def test_noting_what_it_is(api, web: None) -> None:
+def test_notes_on_what_it_is(api, web: None, sdk: Sdk) -> None:
     response = api["editor"].post(WEB, {"url": "https://wiki.example/web", "icon": "web"}, format="json")
     assert (response.status_code, response.content) == (202, b"")
     assert api["editor"].post(WEB, {"icon": "web"}, format="json").status_code == 202
@@ -52,14 +50,10 @@ def test_noting_what_it_is(api, web: None) -> None:
     [event] = events("application-updated")
     assert (event.subject, event.before) == ("web", {"url": None, "icon": None})
 
-
-def test_reports_leave_the_notes_alone(api, web: None, sdk: Sdk) -> None:
     api["editor"].post(WEB, {"description": "The shop"}, format="json")
     sdk.register("web", "w-3")
     assert Application.objects.get(name="web").description == "The shop"
 
-
-def test_notes_that_are_refused(api, web: None) -> None:
     refused(api["outsider"].post(WEB, {"icon": "web"}, format="json"), 404, "NotFoundError")
     refused(api["admin"].post(f"{WEB}x", {"icon": "web"}, format="json"), 404, "NotFoundError")
     refused(api["admin"].post(WEB, {"icon": 5, "color": []}, format="json"), 400, "ValidationError")

@@ -29,6 +29,10 @@ def test_each_application_with_its_projects(browse, used):
     assert "2 applications" in page
     assert "shop in production" in page
 
+    assert names(browse("outsider")) == []
+
+    assert f'href="{URL}"' in browse("reader").get("/projects/").text
+
 
 @for_each(
     ("query", "expected"),
@@ -36,11 +40,3 @@ def test_each_application_with_its_projects(browse, used):
 )
 def test_it_is_searched_and_sorted(browse, used, query, expected):
     assert names(browse("reader"), query) == [[name, "shop"] for name in expected]
-
-
-def test_applications_of_projects_one_may_not_read_are_not_listed(browse, used):
-    assert names(browse("outsider")) == []
-
-
-def test_the_navigation_leads_here(browse, used):
-    assert f'href="{URL}"' in browse("reader").get("/projects/").text

@@ -50,8 +50,6 @@ def test_each_application_with_all_that_is_known_of_it(browse, used):
     assert "unleash-go-sdk 4.1.0 (oldest" not in page_text(page)
     assert 'href="/applications/web/"' in page.text
 
-
-def test_the_csv_has_every_version(browse, used):
     cron, web = listed(browse("reader"))
 
     assert cron[:4] == ["cron", "production", "1", "unleash-go-sdk 4.1.0"]

@@ -58,16 +58,14 @@ def test_known_applications_go_on_being_counted(sdk: Sdk) -> None:
     assert sorted(UsageHour.objects.values_list("yes", flat=True)) == [2, 2]
 
 
-def test_each_token_has_its_own_allowance(sdk: Sdk) -> None:
+def test_each_token_has_its_own_allowance_anew_each_hour(
+    sdk: Sdk, standing_clock: datetime, monkeypatch
+) -> None:
     for name in ("a", "b", "c"):
         sdk.register(name)
     make_sdk().register("d")
     assert set(Application.objects.values_list("name", flat=True)) == {"a", "b", "d"}
 
-
-def test_the_next_hour_has_room_again(sdk: Sdk, standing_clock: datetime, monkeypatch) -> None:
-    for name in ("a", "b", "c"):
-        sdk.register(name)
     monkeypatch.setattr(timezone, "now", lambda: standing_clock + timedelta(hours=1))
     sdk.register("c")
     assert Application.objects.filter(name="c").exists()
@@ -99,8 +97,6 @@ def test_many_variants_at_once(sdk: Sdk) -> None:
     assert len(UsageHour.objects.get().variants) == 3
     assert ignored() == {("variant", "web"): 497}
 
-
-def test_a_long_name_of_a_variant_is_refused(sdk: Sdk) -> None:
     body = metrics("web", ["checkout"])
     body["bucket"]["toggles"]["checkout"]["variants"] = {"x" * 256: 1}
     assert sdk.api.post("/api/client/metrics", body).status_code == 400
@@ -112,16 +108,14 @@ def test_an_application_tells_what_was_ignored(sdk: Sdk, people, browse) -> None
     assert "Not stored: 1 new variant." in browse("admin").get("/applications/web/").text
 
 
-def test_who_reads_some_projects_is_not_told_of_tokens(sdk: Sdk, api) -> None:
+def test_counts_are_told_to_who_reads_all_and_forgotten_after_two_days(
+    sdk: Sdk, api, standing_clock: datetime
+) -> None:
     for name in ("a", "b", "c"):
         sdk.register(name)
     assert api["reader"].get("/api/admin/metrics/ignored").json() == {"ignored": []}
     assert len(api["viewer"].get("/api/admin/metrics/ignored").json()["ignored"]) == 1
 
-
-def test_counts_are_forgotten_after_two_days(sdk: Sdk, standing_clock: datetime) -> None:
-    for name in ("a", "b", "c"):
-        sdk.register(name)
     clean_usage(now=standing_clock + timedelta(hours=47))
     assert IgnoredReport.objects.exists()
     clean_usage(now=standing_clock + timedelta(hours=49))

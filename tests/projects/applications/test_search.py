@@ -65,15 +65,13 @@ def test_a_search_finds_parts_of_names_sdks_and_environments(
     assert names(api, f"?query={quote(query)}") == expected
 
 
-def test_a_match_narrows_no_record(api, apps: None) -> None:
+def test_a_match_narrows_no_record_and_the_total_is_of_the_matches(api, apps: None) -> None:
     answer = api["viewer"].get("/api/admin/projects/default/applications?query=production").json()
     record = answer["applications"][0]
     assert record["environments"] == ["development", "production"]
     assert record["instances"] == ["instance-7", "p-1"]
     assert record["sdks"] == [{"name": "unleash-client-node", "versions": ["5.10.0"]}]
 
-
-def test_total_is_of_the_matches(api, apps: None) -> None:
     answer = api["viewer"].get("/api/admin/projects/default/applications?query=java&limit=1").json()
     assert (answer["total"], len(answer["applications"])) == (2, 1)
     past = api["viewer"].get("/api/admin/projects/default/applications?query=java&offset=9").json()

@@ -33,9 +33,18 @@ def names(api, caller: str = "viewer") -> list[str]:
     return [flag["name"] for flag in api[caller].get(UNKNOWN).json()["unknownFlags"]]
 
 
-def test_nothing_is_unknown(api, sdk: Sdk) -> None:
+def test_what_is_unknown_until_it_is_created(api, sdk: Sdk) -> None:
     sdk.count("web", ["checkout"])
     assert api["viewer"].get(UNKNOWN).json() == {"unknownFlags": []}
+
+    metric = {"featureName": "bulk", "appName": "edge-app", "yes": 1, "no": 0}
+    body = {"applications": [], "metrics": [metric | {"timestamp": timezone.now().isoformat()}]}
+    assert sdk.api.post("/api/client/metrics/bulk", body, format="json").status_code == 202
+    assert names(api) == ["bulk"]
+
+    sdk.count("web", ["late", "later"])
+    make_flag("late")
+    assert names(api) == ["bulk", "later"]
 
 
 def test_where_an_unknown_flag_was_asked_for(api, sdk: Sdk) -> None:
@@ -69,19 +78,6 @@ def test_where_an_unknown_flag_was_asked_for(api, sdk: Sdk) -> None:
             ],
         },
     ]
-
-
-def test_reports_of_proxies_count_too(api, sdk: Sdk) -> None:
-    metric = {"featureName": "bulk", "appName": "edge-app", "yes": 1, "no": 0}
-    body = {"applications": [], "metrics": [metric | {"timestamp": timezone.now().isoformat()}]}
-    assert sdk.api.post("/api/client/metrics/bulk", body, format="json").status_code == 202
-    assert names(api) == ["bulk"]
-
-
-def test_a_flag_created_since_is_known(api, sdk: Sdk) -> None:
-    sdk.count("web", ["late", "later"])
-    make_flag("late")
-    assert names(api) == ["later"]
 
 
 def test_a_deleted_flag_was_known_until_then(api, sdk: Sdk) -> None:
@@ -211,12 +207,10 @@ def test_missing_flags_of_unreadable_applications_are_not_named(browse, people, 
     assert "chekout" in browse("viewer").get("/applications/").text
 
 
-def test_a_viewer_is_not_offered_to_create_them(browse, people, sdk: Sdk) -> None:
+def test_a_viewer_is_not_offered_to_create_them_and_odd_names_are_escaped(browse, people, sdk: Sdk) -> None:
     sdk.count("web", ["chekout", "basket"])
     assert "Create it" not in browse("viewer").get("/applications/").text
 
-
-def test_odd_names_of_missing_flags_are_escaped(browse, people, sdk: Sdk) -> None:
     sdk.count("web", ["<b>&x=1#", "basket"])
     page = browse("admin").get("/applications/").text
     assert "<b>&x" not in page

@@ -14,7 +14,7 @@ from tests.support.flags import make_flag
 from tests.support.node_packages import installed
 from tests.support.programs import program
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes, pytest.mark.exhaustive]
 
 
 @pytest.mark.parametrize(("language", "ending"), [("react", "jsx"), ("vue", "vue")])

@@ -102,33 +102,6 @@ def test_each_language_has_a_program_for_the_server_and_a_token_of_its_kind(brow
     assert not faults, faults
 
 
-def test_somebody_without_the_permission_is_told_whom_to_ask(browse, people, flag):
-    answer = browse("reader").get(PAGE)
-
-    assert "You may not create a backend token here. Ask owner" in page_text(answer)
-    assert "Create token" not in answer.text
-    assert browse("reader").post(PAGE, {"environment": "development"}).status_code == 403
-    assert not ApiToken.objects.filter(created_by="reader").exists()
-
-
-def test_the_flag_of_the_address_is_checked(browse, people, shop, flag):
-    make_flag("gift-cards", shop)
-    text = page_text(browse("reader").get(f"{PAGE}?flag=instant-refunds"))
-    assert 'isEnabled("instant-refunds"' in text
-    assert 'isEnabled("gift-cards"' in page_text(browse("reader").get(f"{PAGE}?flag=unknown"))
-
-
-def test_a_project_without_flags_says_that_any_name_is_off(browse, people, shop):
-    text = page_text(browse("owner").get(PAGE))
-    assert 'isEnabled("my-first-flag"' in text
-    assert "Shop has no flags yet." in text
-
-
-def test_odd_addresses_are_read_as_none(browse, people, flag):
-    query = "language=cobol&environment=moon&flag=%00&token=99999999999999999999&since=²"
-    assert browse("reader").get(f"{PAGE}?{query.replace('%00', 'x')}").status_code == 200
-
-
 def test_it_waits_until_the_token_is_used(browse, people, flag):
     owner = browse("owner")
     answer = create_token(owner)
@@ -176,17 +149,42 @@ def test_an_application_with_another_token_is_not_taken_for_this_one(browse, peo
     assert "Registered as" not in live
 
 
-def test_without_a_token_whoever_registers_is_named(browse, people, flag):
+def test_pages_without_a_token(browse, people, flag, shop):
     answer = browse("admin").get(PAGE)
     register("development")
     assert "Connected: my-app" in page_text(browse("admin").get(live_url(answer)))
 
+    make_flag("gift-cards", shop)
+    text = page_text(browse("reader").get(f"{PAGE}?flag=instant-refunds"))
+    assert 'isEnabled("instant-refunds"' in text
+    assert 'isEnabled("gift-cards"' in page_text(browse("reader").get(f"{PAGE}?flag=unknown"))
 
-def test_applications_of_other_projects_stay_unnamed(browse, people, flag):
+    query = "language=cobol&environment=moon&flag=%00&token=99999999999999999999&since=²"
+    assert browse("reader").get(f"{PAGE}?{query.replace('%00', 'x')}").status_code == 200
+
+    reader = browse("reader")
+    answer = reader.get(PAGE)
+
+    assert "You may not create a backend token here. Ask owner" in page_text(answer)
+    assert "Create token" not in answer.text
+    assert browse("reader").post(PAGE, {"environment": "development"}).status_code == 403
+    assert not ApiToken.objects.filter(created_by="reader").exists()
+
+    Flag.objects.update(archived_at=timezone.now())
+    assert "my-first-flag" in browse("reader").get(f"{PAGE}?flag=instant-refunds").text
+
+
+def test_applications_of_other_projects_stay_unnamed_and_the_wrong_kind_is_named(browse, people, flag):
     """A new application has reported no flag yet, so nobody knows whose it is."""
     answer = create_token(browse("owner"))
     register("development", "secret-app", [make_project("secret").pk])
     assert browse("owner").get(live_url(answer)).status_code == 204
+
+    client(make_token("frontend", environment="development")).get("/api/client/features")
+    refusals.flush()
+
+    text = page_text(browse("owner").get(live_url(answer)))
+    assert "This is a frontend token; this endpoint accepts backend tokens only." in text
 
 
 def test_one_that_registers_in_another_environment_is_named(browse, people, flag):
@@ -221,28 +219,16 @@ def test_refusals_are_for_those_who_may_create_tokens(browse, people, flag):
     assert "no token was sent" not in page_text(browse("reader").get(f"{PAGE}?since={since}"))
 
 
-def test_a_token_of_the_wrong_kind_is_named(browse, people, flag):
-    answer = create_token(browse("owner"))
-    client(make_token("frontend", environment="development")).get("/api/client/features")
-    refusals.flush()
-
-    text = page_text(browse("owner").get(live_url(answer)))
-    assert "This is a frontend token; this endpoint accepts backend tokens only." in text
-
-
-def test_the_only_project_is_no_question(browse, people, shop):
+def test_a_project_without_flags_and_an_archived_one(browse, people, shop):
     answer = browse("reader").get("/connect/")
     assert (answer.status_code, answer["Location"]) == (302, PAGE)
     make_project("other")
     assert "Other" in page_text(browse("admin").get("/connect/"))
 
+    text = page_text(browse("owner").get(PAGE))
+    assert 'isEnabled("my-first-flag"' in text
+    assert "Shop has no flags yet." in text
 
-def test_an_archived_project_is_not_connected(browse, people, shop):
     shop.archived_at = timezone.now()
     shop.save()
     assert browse("owner").get(PAGE).status_code == 404
-
-
-def test_an_archived_flag_is_not_checked(browse, people, flag):
-    Flag.objects.update(archived_at=timezone.now())
-    assert "my-first-flag" in browse("reader").get(f"{PAGE}?flag=instant-refunds").text

@@ -60,12 +60,20 @@ def test_nothing_of_the_secret_is_stored_but_its_ending():
     assert "hunter2" not in stored
 
 
-def test_the_same_request_is_one_row():
+def test_the_same_request_is_one_row_until_it_is_old(django_assert_num_queries):
     noted = Refusals()
     for _ in range(3):
         noted.note(request(), SECRET, AuthenticationRequired())
         noted.flush()
     assert RefusedRequest.objects.count() == 1
+
+    RefusedRequest.objects.update(seen_at=timezone.now() - KEPT - timedelta(seconds=1))
+    noted.note(request(), None, AuthenticationRequired())
+    noted.flush()
+    assert RefusedRequest.objects.get().ending == ""
+
+    with django_assert_num_queries(0):
+        Refusals().flush()
 
 
 def test_memory_is_bounded():
@@ -84,18 +92,3 @@ def test_rows_are_bounded():
         noted.flush()
     assert RefusedRequest.objects.count() == MAX_ROWS
     assert RefusedRequest.objects.order_by("-seen_at")[0].address == f"address {MAX_ROWS + 2 * MAX_NOTED - 1}"
-
-
-def test_old_ones_go():
-    noted = Refusals()
-    noted.note(request(), SECRET, AuthenticationRequired())
-    noted.flush()
-    RefusedRequest.objects.update(seen_at=timezone.now() - KEPT - timedelta(seconds=1))
-    noted.note(request(), None, AuthenticationRequired())
-    noted.flush()
-    assert RefusedRequest.objects.get().ending == ""
-
-
-def test_nothing_noted_needs_no_statement(django_assert_num_queries):
-    with django_assert_num_queries(0):
-        Refusals().flush()

@@ -22,6 +22,18 @@ def test_fields_are_listed_with_their_values_and_use(browse, plan):
 
     assert rows[1] == ["plan", "free, pro, enterprise", "", "", "1"]
 
+    page = page_text(browse("editor").get("/context-fields/plan/"))
+
+    assert "lounge in development, project shop" in page
+    assert "Segment vip-users" in page
+
+    refused = browse("editor").post("/context-fields/new", {"name": "plan", "sort_order": "3"})
+
+    assert refused.status_code == 409
+    assert "A context field named plan already exists." in page_text(refused)
+
+    assert browse("editor").get("/context-fields/nosuch/").status_code == 404
+
 
 def test_a_field_is_created_with_its_legal_values(browse, plan):
     form = {
@@ -63,20 +75,6 @@ def test_what_is_wrong_stands_beside_its_field(browse, plan, changed, field, pro
     assert problem in refused.context["form"].errors[field][0]
 
 
-def test_a_name_that_is_taken(browse, plan):
-    refused = browse("editor").post("/context-fields/new", {"name": "plan", "sort_order": "3"})
-
-    assert refused.status_code == 409
-    assert "A context field named plan already exists." in page_text(refused)
-
-
-def test_where_it_is_used_is_shown(browse, plan):
-    page = page_text(browse("editor").get("/context-fields/plan/"))
-
-    assert "lounge in development, project shop" in page
-    assert "Segment vip-users" in page
-
-
 def test_deleting_says_what_goes_on(browse, plan):
     browser = browse("editor")
 
@@ -94,10 +92,6 @@ def test_deleting_names_projects_that_are_kept_by_it(browse, plan, shop):
     page = page_text(browse("editor").get("/context-fields/plan/delete"))
     assert "The settings of shop cannot be saved until they have another default stickiness." in page
     assert "shop default stickiness" in page
-
-
-def test_what_is_not_there(browse, plan):
-    assert browse("editor").get("/context-fields/nosuch/").status_code == 404
 
 
 @for_each("page", ["/context-fields/plan/", "/context-fields/plan/delete"])

@@ -84,7 +84,7 @@ def test_what_blocks_is_named(standing_clock, browse, active):
     assert "2 flags are still active." in re.search(r'id="blocked"[^>]*>([^<]+)', page.text)[1]
 
 
-def test_what_is_lost_is_named_and_counted(browse, portal):
+def test_what_is_lost_is_named_and_the_default_project_explained(browse, portal):
     page = page_text(browse("owner").get(URL))
 
     assert (
@@ -101,6 +101,11 @@ def test_what_is_lost_is_named_and_counted(browse, portal):
     assert "API tokens that keep access to other projects: both (" in page
     assert "Type legacy-portal to confirm" in page
 
+    page = browse("admin").get("/projects/default/delete/")
+
+    assert "The default project cannot be deleted." in page_text(page)
+    assert "irreversible" not in page.text
+
 
 def test_live_dependants_elsewhere_are_named(browse, portal, shop):
     cart, search = make_flag("cart", shop), make_flag("search", shop)
@@ -114,13 +119,6 @@ def test_live_dependants_elsewhere_are_named(browse, portal, shop):
     assert "2 flags elsewhere still need what is here." in page
     assert delete(browse("owner")).status_code == 403
     assert Project.objects.filter(pk="legacy-portal").exists()
-
-
-def test_the_default_project_is_explained(browse, portal):
-    page = browse("admin").get("/projects/default/delete/")
-
-    assert "The default project cannot be deleted." in page_text(page)
-    assert "irreversible" not in page.text
 
 
 @for_each("who", ["member", "reader", "viewer"])

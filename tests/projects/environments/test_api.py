@@ -74,7 +74,7 @@ def test_deleted_with_what_flags_had_there(api, shop):
     assert not Strategy.objects.filter(flag=flag).exists()
 
 
-def test_a_name_that_is_taken_or_malformed_is_refused(api):
+def test_names_that_are_taken_malformed_or_unknown_are_refused(api):
     refused(api["admin"].post(URL, {"name": "production", "type": "x"}), 409, "NameExistsError")
     refused(api["admin"].post(f"{URL}/validate", {"name": "production"}), 409, "NameExistsError")
     refused(api["admin"].post(f"{URL}/validate", {"name": "a b"}), 400, "ValidationError")
@@ -83,8 +83,6 @@ def test_a_name_that_is_taken_or_malformed_is_refused(api):
     assert api["admin"].post(f"{URL}/validate", {"name": "staging"}).status_code == 200
     refused(api["viewer"].post(f"{URL}/validate", {}), 403, "NoAccessError")
 
-
-def test_an_unknown_environment(api):
     for response in (
         api["admin"].get(f"{URL}/nosuch"),
         api["admin"].put(f"{URL}/update/nosuch", {}),

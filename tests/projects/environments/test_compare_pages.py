@@ -56,8 +56,9 @@ DIFFERENCES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("source", "target", "kinds"), DIFFERENCES.values(), ids=DIFFERENCES)
-def test_differences(shop: Any, source: Any, target: Any, kinds: tuple[str, ...]) -> None:
+@for_each("name", DIFFERENCES)
+def test_differences(shop: Any, name: str) -> None:
+    source, target, kinds = DIFFERENCES[name]
     flag = make_flag("cart", strategies=source)
     for order, strategy in enumerate(target):
         insert_strategy(flag, "production", **{"sort_order": order} | strategy)
@@ -171,13 +172,23 @@ def names(page: Any) -> list[str]:
     return re.findall(r'<a href="/projects/shop/features/([\w-]+)/">', page.content.decode())
 
 
-def test_lists_what_differs(flags: Any, browse: Any) -> None:
+def test_lists_what_differs_for_who_may_change_it(flags: Any, browse: Any) -> None:
     page = browse("viewer").get(URL)
     assert names(page) == ["cart", "live"]
     text = page_text(page)
     assert "2 of 3 flags" in text
     assert "<mark" in page.content.decode()
     assert "Rollout" in text
+
+    lines = b"".join(browse("viewer").get(f"{URL}?format=csv").streaming_content).decode().splitlines()
+    assert lines[1].startswith('cart,"Off. On for 50 % of users, by userId.",')
+    assert lines[1].endswith(",Rollout")
+
+    assert 'name="name"' not in browse("viewer").get(URL).content.decode()
+    assert 'name="name"' in browse("member").get(URL).content.decode()
+
+    ProjectEnvironment.objects.exclude(environment="production").delete()
+    assert "uses one environment" in page_text(browse("viewer").get(URL))
 
 
 @for_each(
@@ -210,22 +221,6 @@ def test_says_which_environment_was_changed_last(flags: Any, browse: Any) -> Non
     assert "development changed just now" in page_text(browse("viewer").get(URL))
     add_strategy("shop", "cart", "production", {"name": "default"}, caller=Caller.system())
     assert "production changed later, just now" in page_text(browse("viewer").get(URL))
-
-
-def test_as_csv(flags: Any, browse: Any) -> None:
-    lines = b"".join(browse("viewer").get(f"{URL}?format=csv").streaming_content).decode().splitlines()
-    assert lines[1].startswith('cart,"Off. On for 50 % of users, by userId.",')
-    assert lines[1].endswith(",Rollout")
-
-
-def test_who_may_change_nothing_there_cannot_tick(flags: Any, browse: Any) -> None:
-    assert 'name="name"' not in browse("viewer").get(URL).content.decode()
-    assert 'name="name"' in browse("member").get(URL).content.decode()
-
-
-def test_a_project_with_one_environment_has_nothing_to_compare(flags: Any, browse: Any) -> None:
-    ProjectEnvironment.objects.exclude(environment="production").delete()
-    assert "uses one environment" in page_text(browse("viewer").get(URL))
 
 
 def test_a_project_without_differences(shop: Any, browse: Any) -> None:

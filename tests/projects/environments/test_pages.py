@@ -42,6 +42,11 @@ def test_lists_environments_in_their_order_with_counts(shop: Project, browse: An
     lines = browse("viewer").get("/environments/?format=csv").getvalue().decode().splitlines()
     assert lines[1] == "development,development,True,2,1,0"
 
+    assert "1 flag is on; turn it off" in page_text(browse("admin").get("/environments/development/"))
+
+    assert 'href="/environments/"' in browse("viewer").get("/search/?q=environments").text
+    assert "New environment" in page_text(browse("admin").get("/search/?q=new+environment"))
+
 
 def test_creates_an_environment(shop: Project, browse: Any) -> None:
     answer = browse("admin").post("/environments/new", NEW, follow=True)
@@ -88,11 +93,6 @@ def test_a_project_begins_and_stops_to_use_it(staging: Environment, browse: Any)
     assert expected is not None
     browser.post("/projects/shop/environments", used | {"do": "remove", "expected": expected[1]})
     assert not ProjectEnvironment.objects.filter(environment="staging").exists()
-
-
-def test_a_project_with_flags_that_are_on_cannot_stop(shop: Project, browse: Any) -> None:
-    make_flag("cart", enabled=True)
-    assert "1 flag is on; turn it off" in page_text(browse("admin").get("/environments/development/"))
 
 
 def test_deletion_says_what_is_lost(staging: Environment, browse: Any) -> None:
@@ -146,8 +146,3 @@ def test_only_admins_change_environments(staging: Environment, browse: Any, path
         assert browse(who).post(f"/environments/{path}", sent).status_code == 403
     assert names() == ["development", "production", "staging"]
     assert Environment.objects.get(name="staging").type == "test"
-
-
-def test_the_search_finds_the_page(shop: Project, browse: Any) -> None:
-    assert 'href="/environments/"' in browse("viewer").get("/search/?q=environments").text
-    assert "New environment" in page_text(browse("admin").get("/search/?q=new+environment"))

@@ -31,7 +31,7 @@ def turn(browser, on: str, environment: str = "production", **given):
     )
 
 
-def test_turning_on_says_for_each_flag_what_changes_and_then_does_it(browse, flags):
+def test_turning_on_says_what_changes_does_it_and_is_undone_together(browse, flags):
     switch_on(flags[1], "production")
     member = browse("member")
 
@@ -41,30 +41,27 @@ def test_turning_on_says_for_each_flag_what_changes_and_then_does_it(browse, fla
     assert "cartOffOn with the default strategy, which is added" in page
     assert on_in("production") == ["search"]
 
-    assert "Turned on flag cart in production." in page_text(turn(member, "on", confirmed="yes"))
+    told = turn(member, "on", confirmed="yes")
+    assert "Turned on flag cart in production." in page_text(told)
     assert on_in("production") == ["cart", "search"]
     assert AuditEvent.objects.filter(type="feature-environment-enabled", feature="cart").count() == 1
 
-
-def test_what_was_turned_on_together_is_undone_together(browse, flags):
-    switch_on(flags[1], "production")
-    told = turn(browse("member"), "on", confirmed="yes").text
-    undo = re.search(r'action="(/activity/\d+/revert)"', told)
+    undo = re.search(r'action="(/activity/\d+/revert)"', told.text)
     assert undo
-    browse("member").post(undo[1], {"do": "undo"})
+    member.post(undo[1], {"do": "undo"})
     assert on_in("production") == ["search"]
 
 
-def test_nothing_to_change_is_told_without_a_page(browse, flags):
+def test_flags_are_turned_off_where_they_are_on(browse, flags):
     answer = turn(browse("member"), "off")
     assert "These 2 flags are already off in production." in page_text(answer)
 
-
-def test_flags_are_turned_off(browse, flags):
     for flag in flags:
         switch_on(flag, "development")
     turn(browse("member"), "off", "development", confirmed="yes")
     assert on_in("development") == []
+
+    assert turn(browse("member"), "on", "nosuch").status_code == 404
 
 
 def test_who_may_not_change_flags_is_told_which_permission_is_missing(browse, flags):
@@ -113,10 +110,6 @@ def test_the_page_that_asks_has_an_address_so_that_a_reload_submits_nothing(
     assert title in page_text(member.post(f"{BULK}/{address}", sent))
 
 
-def test_an_environment_that_is_not_there(browse, flags):
-    assert turn(browse("member"), "on", "nosuch").status_code == 404
-
-
 def test_tags_are_added_and_removed(browse, flags):
     member, tag = browse("member"), {"type": "simple", "value": "shop"}
 
@@ -127,10 +120,8 @@ def test_tags_are_added_and_removed(browse, flags):
     member.post(f"{BULK}/tags", {**TWO, **tag, "do": "remove"})
     assert FlagTag.objects.filter(value="shop").count() == 0
 
-
-def test_a_tag_that_is_refused_keeps_what_was_entered(browse, flags):
     form = {**TWO, "do": "add", "type": "simple", "value": "x"}
-    answer = browse("member").post(f"{BULK}/tags", form)
+    answer = member.post(f"{BULK}/tags", form)
     assert answer.status_code == 400
     assert 'value="x"' in answer.text
 

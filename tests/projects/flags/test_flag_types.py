@@ -26,7 +26,7 @@ def test_the_types(api):
     assert body["types"][3].keys() == {"id", "name", "description", "lifetimeDays"}
 
 
-def test_setting_a_lifetime(api):
+def test_an_admin_sets_a_lifetime(api):
     response = put(api["admin"], 50)
     assert (response.status_code, response.json()["lifetimeDays"]) == (200, 50)
     assert put(api["admin"], 50).status_code == 200
@@ -36,6 +36,9 @@ def test_setting_a_lifetime(api):
         {"lifetimeDays": 40},
         {"lifetimeDays": 50},
     )
+
+    refused(put(api["editor"], 50), 403, "NoAccessError")
+    refused(put(api["admin"], 50, f"{TYPES}/nope/lifetime"), 404, "NotFoundError")
 
 
 @for_each("days", [0, None])
@@ -48,8 +51,3 @@ def test_for_ever(api, days):
 def test_what_is_no_lifetime(api, days):
     record = refused(put(api["admin"], days), 400, "ValidationError")
     assert record["details"][0]["path"] == "lifetimeDays"
-
-
-def test_who_may_not(api):
-    refused(put(api["editor"], 50), 403, "NoAccessError")
-    refused(put(api["admin"], 50, f"{TYPES}/nope/lifetime"), 404, "NotFoundError")

@@ -47,6 +47,9 @@ def test_from_creation_to_the_archive_and_back(api, cart):
     assert stages(client) == ["initial", "pre-live", "live"]
     assert all(stage["enteredStageAt"] for stage in client.get(f"{FLAG}/lifecycle").json())
 
+    refused(api["outsider"].get(f"{FLAG}/lifecycle"), 404, "NotFoundError")
+    refused(api["member"].get(f"{FLAG}x/lifecycle"), 404, "NotFoundError")
+
 
 def test_no_stage_is_dated_before_an_earlier_one(api, cart):
     long_ago = timezone.now() - timedelta(days=365)
@@ -67,7 +70,9 @@ def test_stages_reached_by_one_report_keep_their_order(api, cart):
     assert dates(cart)["pre-live"] == dates(cart)["live"] == late
 
 
-def test_a_live_flag_does_not_go_back_to_pre_live(api, cart):
+def test_only_environments_of_ours_move_a_flag_and_never_back_to_pre_live(api, cart):
+    see(cart, "elsewhere")
+    assert stages(api["member"]) == ["initial"]
     see(cart, "production")
     see(cart, "development")
     assert stages(api["member"]) == ["initial", "live"]
@@ -91,11 +96,6 @@ def test_a_revived_flag_goes_live_with_its_next_usage(api, cart):
     assert stages(client) == ["initial", "live"]
 
 
-def test_an_environment_that_is_none_of_ours_moves_nothing(api, cart):
-    see(cart, "elsewhere")
-    assert stages(api["member"]) == ["initial"]
-
-
 def test_many_at_once_in_one_statement(api, cart):
     other = make_flag("other")
     now = timezone.now()
@@ -106,11 +106,6 @@ def test_many_at_once_in_one_statement(api, cart):
     )
     assert stages(api["member"]) == ["initial", "pre-live", "live"]
     assert other.lifecycle.count() == 2
-
-
-def test_what_may_not_be_seen(api, cart):
-    refused(api["outsider"].get(f"{FLAG}/lifecycle"), 404, "NotFoundError")
-    refused(api["member"].get(f"{FLAG}x/lifecycle"), 404, "NotFoundError")
 
 
 def test_how_often_it_was_asked_for_within_the_hour(api, cart):
@@ -136,7 +131,7 @@ def complete(client, **body):
     return client.post(f"{FLAG}/lifecycle/complete", body, format="json")
 
 
-def test_completed_and_not(api, cart):
+def test_completed_with_an_outcome_and_not(api, cart):
     client = api["member"]
     response = complete(client, status="kept", statusValue="blue")
     assert (response.status_code, response.content) == (200, b"")
@@ -155,8 +150,6 @@ def test_completed_and_not(api, cart):
     kinds = [event.type for event in events("feature-completed", "feature-uncompleted")]
     assert kinds == ["feature-completed", "feature-completed", "feature-uncompleted"]
 
-
-def test_completing_needs_an_outcome(api, cart):
     record = refused(complete(api["member"], status="forgotten"), 400, "ValidationError")
     assert record["details"][0]["path"] == "status"
 

@@ -63,10 +63,15 @@ def test_who_may_not_read_the_old_project_does_not_learn_of_it(api, browse, peop
         assert "shop" not in page or reads_both
 
 
-def test_to_where_it_is(api, shop):
+def test_to_where_it_is_or_to_nowhere(api, shop, other):
     make_flag("cart")
     assert move(api["owner"], "shop").status_code == 200
     assert events("feature-project-change") == []
+
+    record = refused(move(api["owner"], "nope"), 400, "ValidationError")
+    assert record["details"] == [
+        {"path": "newProjectId", "message": "Project nope not found. Available: other, shop."}
+    ]
 
 
 def test_the_right_is_needed_in_both_projects(api, people, other):
@@ -79,14 +84,6 @@ def test_the_right_is_needed_in_both_projects(api, people, other):
     Grant.objects.filter(project=other, user=people["owner"]).update(role=BuiltIn.MEMBER)
     refused(move(api["owner"]), 403, "NoAccessError")
     assert project_of("cart") == "shop"
-
-
-def test_an_unknown_project_names_those_that_are_there(api, other):
-    make_flag("cart")
-    record = refused(move(api["owner"], "nope"), 400, "ValidationError")
-    assert record["details"] == [
-        {"path": "newProjectId", "message": "Project nope not found. Available: other, shop."}
-    ]
 
 
 def test_what_cannot_come_along(api, shop, other):

@@ -52,9 +52,13 @@ def test_a_flag_gets_an_owner_and_loses_it(api, people, crew, cart, kind):
     assert "owner" not in api["viewer"].get(f"{FLAGS}/cart").json()
 
 
-def test_a_change_without_an_owner_keeps_it(api, people, crew, cart):
+def test_the_owner_stays_with_other_changes_copies_and_in_another_project(api, people, crew, cart):
     Flag.objects.update(owner_group=crew)
     assert api["owner"].put(f"{FLAGS}/cart", {"type": "experiment"}).json()["owner"]["name"] == "Crew"
+
+    assert api["owner"].post(f"{FLAGS}/cart/clone", {"name": "copy"}).json()["owner"]["name"] == "Crew"
+    assert api["admin"].post(f"{FLAGS}/cart/changeProject", {"newProjectId": "default"}).status_code == 200
+    assert Flag.objects.get(name="cart").owner_group == crew
 
 
 @for_each("who", ["service", 10**9])
@@ -65,13 +69,6 @@ def test_an_unknown_owner_is_refused(api, people, cart, who):
     assert problem == {"path": "owner", "message": f"Person with id {number} not found."} | {
         key: problem[key] for key in problem.keys() - {"path", "message"}
     }
-
-
-def test_the_owner_stays_with_copies_and_in_another_project(api, people, crew, cart):
-    Flag.objects.update(owner_group=crew)
-    assert api["owner"].post(f"{FLAGS}/cart/clone", {"name": "copy"}).json()["owner"]["name"] == "Crew"
-    assert api["admin"].post(f"{FLAGS}/cart/changeProject", {"newProjectId": "default"}).status_code == 200
-    assert Flag.objects.get(name="cart").owner_group == crew
 
 
 def test_a_revert_brings_the_owner_back_unless_it_is_gone(api, people, crew, cart):

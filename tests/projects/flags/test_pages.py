@@ -46,12 +46,10 @@ def test_many_conditions_stand_one_below_the_other(browse, cart):
     assert "<li>country is one of NO</li>" in shown
 
 
-def test_its_address_without_a_slash_leads_there(browse, cart):
+def test_its_address_with_or_without_a_slash_in_its_project_only(browse, cart):
     answer = browse("reader").get(FLAG.removesuffix("/"))
     assert (answer.status_code, answer["Location"]) == (301, FLAG)
 
-
-def test_a_flag_of_another_project_or_of_none_is_not_there(browse, cart):
     assert browse("viewer").get("/projects/default/features/cart/").status_code == 404
     assert browse("outsider").get(FLAG).status_code == 404
 
@@ -92,7 +90,7 @@ def test_favorites(browse, cart, people):
     assert FavoriteFlag.objects.filter(user=people["reader"], flag=cart).exists()
 
 
-def test_tags(browse, cart):
+def test_tags_and_what_is_refused(browse, cart):
     browser = browse("member")
 
     browser.post(f"{FLAG}tags", {"type": "simple", "value": "shop"})
@@ -100,10 +98,6 @@ def test_tags(browse, cart):
     assert "simple:shop" in page_text(browser.get(FLAG))
     browser.post(f"{FLAG}tags", {"type": "simple", "value": "shop", "do": "remove"})
     assert not FlagTag.objects.exists()
-
-
-def test_what_an_action_refuses_is_told_on_the_page(browse, cart):
-    browser = browse("member")
 
     page = browser.post(f"{FLAG}tags", {"type": "simple", "value": "x"}, follow=True)
 

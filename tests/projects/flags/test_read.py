@@ -33,7 +33,7 @@ def furnished(people):
     return flag
 
 
-def test_one_flag_with_everything(api, people):
+def test_one_flag_with_everything_in_one_environment_and_in_the_list(api, people):
     flag = furnished(people)
     response = api["reader"].get(f"{PATH}/cart?variantEnvironments=true")
     assert response.status_code == 200
@@ -77,16 +77,10 @@ def test_one_flag_with_everything(api, people):
     assert production["lastSeenAt"]
     assert api["reader"].get(f"{PATH}/parent").json()["children"] == ["cart"]
 
-
-def test_a_flag_in_one_environment(api, people):
-    furnished(people)
     record = api["reader"].get(f"{PATH}/cart/environments/development").json()
     assert (record["name"], record["environment"], record["type"]) == ("cart", "development", "development")
     assert [strategy["featureName"] for strategy in record["strategies"]] == ["cart"]
 
-
-def test_the_list_counts_and_has_tags_where_there_are_some(api, people):
-    furnished(people)
     body = api["reader"].get(PATH).json()
     cart, parent = body["features"]
     assert body["version"] == 2
@@ -96,6 +90,14 @@ def test_the_list_counts_and_has_tags_where_there_are_some(api, people):
     development, production = cart["environments"]
     assert (development["hasStrategies"], development["hasEnabledStrategies"]) == (True, True)
     assert (production["hasStrategies"], production["variantCount"]) == (False, 1)
+
+    make_flag("far", make_project("other"))
+    for path in (PATH, f"{PATH}/cart"):
+        refused(api["outsider"].get(path), 404, "NotFoundError")
+    refused(api["reader"].get("/api/admin/projects/other/features/far"), 404, "NotFoundError")
+    refused(api["reader"].get(f"{PATH}/far"), 404, "NotFoundError")
+    refused(api["reader"].get(f"{PATH}/child"), 404, "NotFoundError")
+    assert api["viewer"].get("/api/admin/projects/other/features/far").status_code == 200
 
 
 def test_a_disabled_strategy_is_no_enabled_one(api, shop):
@@ -112,17 +114,6 @@ def test_an_environment_that_joined_later_is_shown(api, shop):
         ("development", False),
         ("production", False),
     ]
-
-
-def test_what_may_not_be_seen_is_unknown(api, people):
-    furnished(people)
-    make_flag("far", make_project("other"))
-    for path in (PATH, f"{PATH}/cart"):
-        refused(api["outsider"].get(path), 404, "NotFoundError")
-    refused(api["reader"].get("/api/admin/projects/other/features/far"), 404, "NotFoundError")
-    refused(api["reader"].get(f"{PATH}/far"), 404, "NotFoundError")
-    refused(api["reader"].get(f"{PATH}/child"), 404, "NotFoundError")
-    assert api["viewer"].get("/api/admin/projects/other/features/far").status_code == 200
 
 
 def test_lists_take_a_fixed_number_of_queries(people, django_assert_num_queries):

@@ -4,9 +4,9 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from projects.models import Flag
 from projects.projects.environments import remove_environment
 from projects.strategies.actions import add_strategy
+from tests.support.flags import is_on
 from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.django_db
@@ -42,13 +42,18 @@ def test_preview_then_revert(api, created):
     assert told["summary"].endswith(" UTC")
 
 
-def test_only_some_parts(api, created):
+def test_only_some_parts_and_none_of_before_there_was_a_flag(api, created):
     body = {"event": created, "environments": [], "dependencies": False}
     done = api["member"].post(URL, body, format="json")
     assert done.json()["description"] is None
     assert [place["enabled"] for place in done.json()["environments"] if place["name"] == "production"] == [
         True
     ]
+
+    refused = api["member"].post(URL, {"at": "2020-01-01T00:00:00Z"}, format="json")
+    assert refused.status_code == 404
+    assert refused.json()["message"] == "There was no flag cart on 1 Jan 2020, 00:00:00 UTC."
+    assert is_on()
 
 
 @for_each(
@@ -65,13 +70,6 @@ def test_a_body_that_says_no_version(api, created, body, path):
     refused = api["member"].post(URL, body, format="json")
     assert refused.status_code == 400
     assert [problem["path"] for problem in refused.json()["details"]] == [path]
-
-
-def test_before_there_was_a_flag(api, created):
-    refused = api["member"].post(URL, {"at": "2020-01-01T00:00:00Z"}, format="json")
-    assert refused.status_code == 404
-    assert refused.json()["message"] == "There was no flag cart on 1 Jan 2020, 00:00:00 UTC."
-    assert Flag.objects.get().description == "New"
 
 
 def test_the_tag_of_the_flag_is_one_to_revert_with(api, created):

@@ -26,6 +26,9 @@ def test_adding_and_listing(api, cart):
     [event] = events("feature-tagged")
     assert (event.feature, event.after) == ("cart", {"type": "simple", "value": "  two words æ "})
 
+    refused(api["outsider"].get(PATH), 404, "NotFoundError")
+    refused(add(api["member"], path="/api/admin/features/nope/tags"), 404, "NotFoundError")
+
 
 def test_a_tag_that_is_there_is_no_error(api, cart):
     assert add(api["member"]).status_code == 201
@@ -45,14 +48,11 @@ def test_adding_and_removing_in_one_step(api, cart):
     assert [event.before["value"] for event in events("feature-untagged")] == ["old"]
 
 
-def test_removing_also_a_value_with_slashes(api, cart):
+def test_removing_values_with_slashes(api, cart):
     FlagTag.objects.create(flag=cart, tag_type_id="simple", value="a/b c")
     assert api["member"].delete(f"{PATH}/simple/a%2Fb%20c").status_code == 200
     assert tags(cart) == []
-
-
-def test_a_value_that_ends_in_a_slash_is_not_taken_for_another(api, cart):
-    """Elsewhere a slash behind an address means nothing; here it would remove the wrong tag."""
+    # Elsewhere a slash behind an address means nothing; here it would remove the wrong tag.
     for value in ("ab", "ab/"):
         api["member"].post(PATH, {"type": "simple", "value": value})
     assert api["member"].delete(f"{PATH}/simple/ab%2F").status_code == 200
@@ -64,11 +64,6 @@ def test_archived_flags_keep_their_tags_in_sight(api, shop):
     FlagTag.objects.create(flag=flag, tag_type_id="simple", value="kept")
     assert len(api["reader"].get(PATH).json()["tags"]) == 1
     refused(add(api["member"]), 404, "NotFoundError")
-
-
-def test_unknown_flags(api, cart):
-    refused(api["outsider"].get(PATH), 404, "NotFoundError")
-    refused(add(api["member"], path="/api/admin/features/nope/tags"), 404, "NotFoundError")
 
 
 def test_many_flags_at_once(api, cart, django_assert_max_num_queries):

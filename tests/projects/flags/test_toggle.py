@@ -201,10 +201,17 @@ def test_batches_that_are_refused(api, cart, body, paths):
     assert variants_by_environment(cart) == {"development": [], "production": []}
 
 
-def test_an_environment_that_the_project_does_not_use_is_refused(api, cart):
+def test_batches_for_places_and_flags_that_cannot_be_changed(api, cart):
     ProjectEnvironment.objects.filter(project="shop", environment="production").delete()
     record = refused(put_batch(api["member"], [BLUE], "production"), 400, "ValidationError")
     assert record["details"][0]["message"] == "Environment production not found. Available: development."
+
+    make_flag("old", archived=True)
+    for name in ("nope", "old"):
+        response = api["member"].put(
+            BATCH.replace("cart", name), {"variants": [], "environments": ["production"]}
+        )
+        refused(response, 404, "NotFoundError")
 
 
 def test_a_batch_needs_the_permission_in_each_environment(api, people, cart):
@@ -217,12 +224,3 @@ def test_a_batch_needs_the_permission_in_each_environment(api, people, cart):
     record = refused(put_batch(api["outsider"], [], "development", "production"), 403, "NoAccessError")
     assert record["permissions"] == ["UPDATE_FEATURE_ENVIRONMENT_VARIANTS"]
     assert len(variants_by_environment(cart)["development"]) == 1
-
-
-def test_a_batch_for_a_flag_that_cannot_be_changed(api, cart):
-    make_flag("old", archived=True)
-    for name in ("nope", "old"):
-        response = api["member"].put(
-            BATCH.replace("cart", name), {"variants": [], "environments": ["production"]}
-        )
-        refused(response, 404, "NotFoundError")

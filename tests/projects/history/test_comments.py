@@ -29,7 +29,7 @@ def last():
     return AuditEvent.objects.latest("id")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "header", "stored"),
     [
         (None, f"  {WHY} ", WHY),
@@ -37,17 +37,11 @@ def last():
         ({"comment": "body"}, "header", "header"),
         (None, "Größe".encode().decode("latin-1"), "Größe"),
     ],
-    ids=["header", "body", "header before body", "UTF-8"],
 )
 def test_it_is_in_the_header_or_the_body(api, cart, body, header, stored):
     headers = {"X-Comment": header} if header else {}
     assert api["member"].post(ON, body, format="json", headers=headers).status_code == 200
     assert last().comment == stored
-
-
-def test_in_a_body_with_other_members(api, cart):
-    assert api["member"].put(FLAG, {"description": "x", "comment": WHY}, format="json").status_code == 200
-    assert last().comment == WHY
 
 
 @for_each("body", ["", "[]", "{", '{"comment": null}', '{"comment": "  "}'])
@@ -56,7 +50,11 @@ def test_a_body_without_one(api, cart, body):
     assert last().comment == ""
 
 
-def test_too_long(api, cart):
+def test_in_a_body_with_other_members_as_a_short_string(api, cart):
+    refused = api["member"].post(ON, {"comment": 5}, format="json")
+    assert refused.status_code == 400
+    assert refused.json()["message"] == "comment: must be a string, not 5"
+
     refused = api["member"].post(ON, {"comment": "x" * (MAX_LENGTH + 1)}, format="json")
     assert refused.status_code == 400
     assert refused.json()["details"] == [
@@ -65,11 +63,8 @@ def test_too_long(api, cart):
     assert api["member"].post(ON, HTTP_X_COMMENT="x" * (MAX_LENGTH + 1)).status_code == 400
     assert api["member"].post(ON, {"comment": "x" * MAX_LENGTH}, format="json").status_code == 200
 
-
-def test_no_string(api, cart):
-    refused = api["member"].post(ON, {"comment": 5}, format="json")
-    assert refused.status_code == 400
-    assert refused.json()["message"] == "comment: must be a string, not 5"
+    assert api["member"].put(FLAG, {"description": "x", "comment": WHY}, format="json").status_code == 200
+    assert last().comment == WHY
 
 
 def test_lists_of_events_have_it_and_find_by_it(api, cart):
@@ -93,15 +88,12 @@ def test_pages_show_it_escaped_and_find_by_it(browse, api, cart):
     assert WHY in b"".join(viewer.get("/activity/?format=csv").streaming_content).decode()
 
 
-def test_a_form_has_it(browse, cart):
+def test_a_form_has_it_and_asks_again_if_it_is_too_long(browse, cart):
     form = {"environment": "production", "enabled": "on", "confirmed": "yes", "comment": WHY}
     assert browse("member").post("/projects/shop/features/cart/switch", form).status_code == 302
     assert last().comment == WHY
 
-
-def test_a_form_with_one_that_is_too_long_asks_again(browse, cart):
-    form = {"environment": "production", "enabled": "on", "confirmed": "yes", "comment": "y" * 1001}
-    refused = browse("member").post("/projects/shop/features/cart/switch", form)
+    refused = browse("member").post("/projects/shop/features/cart/switch", form | {"comment": "y" * 1001})
     assert refused.status_code == 400
     assert "must have at most 1,000 characters, not 1,001" in page_text(refused)
     assert "y" * 1001 in refused.text
@@ -133,12 +125,10 @@ def test_other_changes_need_none(api, required, method, address, body):
     assert getattr(api["member"], method)(address, body, format="json").status_code < 300
 
 
-def test_tokens_of_the_environment_need_none(api, required):
+def test_many_at_once_need_one_and_tokens_none(api, required):
     body = {"tokenName": "t", "type": "client", "environment": "production", "projects": ["shop"]}
     assert api["admin"].post("/api/admin/api-tokens", body, format="json").status_code == 201
 
-
-def test_many_at_once(api, required):
     address = "/api/admin/projects/shop/bulk_features/environments/production/on"
     assert api["member"].post(address, {"features": ["cart"]}, format="json").status_code == 400
     assert (
@@ -148,24 +138,21 @@ def test_many_at_once(api, required):
 
 def test_a_form_without_it_asks_and_keeps_what_was_entered(browse, required):
     form = {"environment": "production", "enabled": "on", "confirmed": "yes"}
-    asked = browse("member").post("/projects/shop/features/cart/switch", form)
+    member = browse("member")
+    asked = member.post("/projects/shop/features/cart/switch", form)
     assert asked.status_code == 400
     assert "Shop (production) requires a comment on each change. Nothing was saved." in page_text(asked)
     for name, value in form.items():
         assert f'name="{name}" value="{value}"' in asked.text
     assert 'name="comment" rows="1" required' in asked.text
 
+    page = member.get("/projects/shop/features/cart/switch?environment=production&enabled=on")
+    assert "Why? (required, kept in activity)" in page_text(page)
 
-def test_a_button_of_htmx_asks_in_place_of_the_page(browse, required):
     ProjectEnvironment.objects.update(comment_required=True)
     form = {"environment": "development", "enabled": "on"}
-    asked = browse("member").post("/projects/shop/features/cart/switch", form, headers={"HX-Request": "true"})
+    asked = member.post("/projects/shop/features/cart/switch", form, headers={"HX-Request": "true"})
     assert asked.headers["HX-Retarget"] == "#main"
-
-
-def test_the_page_that_confirms_says_so(browse, required):
-    page = browse("member").get("/projects/shop/features/cart/switch?environment=production&enabled=on")
-    assert "Why? (required, kept in activity)" in page_text(page)
 
 
 # The setting ------------------------------------------------------------------------------------------------

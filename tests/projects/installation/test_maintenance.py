@@ -5,7 +5,6 @@ import threading
 import pytest
 from django.db import connection, transaction
 from django.test import Client
-from rest_framework.test import APIClient
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Conflict, MaintenanceMode
@@ -16,7 +15,7 @@ from groups.login.links import create_login_link
 from projects.installation.actions import set_maintenance
 from projects.models import Flag, TagType
 from projects.tokens.start_up import create_init_tokens
-from tests.support.cast import make_token, make_user
+from tests.support.cast import client, make_token, make_user
 from tests.support.for_each import for_each
 from tests.support.live_server import PATIENCE
 
@@ -60,7 +59,7 @@ def test_a_body_without_a_boolean_is_refused(api, body):
 
 
 class TestWhileItIsOn:
-    @pytest.mark.parametrize(
+    @for_each(
         ("method", "path", "body"),
         [
             ("post", "projects", {"id": "fresh", "name": "Fresh"}),
@@ -100,16 +99,13 @@ class TestWhileItIsOn:
         assert not TagType.objects.filter(name="half").exists()
         assert not Flag.objects.exists()
 
-    def test_reading_evaluating_and_exporting_go_on(self, api, on):
+    def test_reading_evaluating_exporting_and_sdks_go_on(self, api, on):
         assert api["viewer"].get("/api/admin/projects").status_code == 200
         body = {"environment": "production", "context": {}}
         assert api["viewer"].post("/api/admin/playground", body).status_code == 200
         export = {"environment": "production", "project": "shop"}
         assert api["viewer"].post("/api/admin/features-batch/export", export).status_code == 200
-
-    def test_sdks_go_on(self, on):
-        sdk = APIClient()
-        sdk.credentials(HTTP_AUTHORIZATION=make_token("backend", environment="production"))
+        sdk = client(make_token("backend", environment="production"))
         assert sdk.get("/api/client/features").status_code == 200
 
     def test_logging_in_goes_on_and_ends_it(self, people, on):
@@ -121,10 +117,8 @@ class TestWhileItIsOn:
         assert browser.post("/installation/maintenance", {"enabled": "no"}).status_code == 302
         assert not Installation.objects.get().is_in_maintenance
 
-    def test_links_log_in(self, people, on):
+    def test_links_log_in_and_a_server_starts(self, people, on):
         assert Client().post(create_login_link(people["admin"])).status_code == 302
-
-    def test_a_server_starts(self, on):
         secret = "*:production." + "a" * 56
         assert create_init_tokens({"INIT_CLIENT_API_TOKENS": secret}) == 1
 
@@ -134,11 +128,8 @@ class TestWhileItIsOn:
         assert "Maintenance mode is on" in page.text
 
 
-def test_no_banner_without_it(browse):
+def test_who_sees_the_page_and_no_banner_without_it(browse):
     assert "Maintenance mode is on" not in browse("viewer").get("/").text
-
-
-def test_who_sees_the_page(browse):
     assert browse("admin").get("/installation/").status_code == 200
     for name in ("editor", "viewer", "outsider"):
         assert browse(name).get("/installation/").status_code == 403

@@ -13,6 +13,7 @@ from groups.models import User
 from projects.installation.pages import BY_PERIOD, COUNTS, PERIODS, flatten_statistics
 from projects.models import Flag, Strategy, UsageHour
 from tests.support.cast import client, make_token, make_user
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 CORS = "/api/admin/ui-config/cors"
@@ -42,7 +43,7 @@ class TestOrigins:
             "https://old.example.org",
         )
 
-    def test_an_admin_sets_the_origins(self, api, frontend):
+    def test_an_admin_sets_the_origins_or_none(self, api, frontend):
         assert allowed(frontend) == "*"
         body = {"frontendApiOrigins": [f"{APP}/", "HTTPS://Other.example.org:8443", APP]}
         response = api["admin"].post(CORS, body)
@@ -53,12 +54,10 @@ class TestOrigins:
         assert api["viewer"].get("/api/admin/ui-config").json()["frontendApiOrigins"] == stored
         event = AuditEvent.objects.get(type="setting-updated")
         assert (event.before, event.after) == ({"frontend_origins": None}, {"frontend_origins": stored})
-
-    def test_an_empty_list_allows_no_origin(self, api, frontend):
         api["admin"].post(CORS, {"frontendApiOrigins": []})
         assert allowed(frontend) is None
 
-    @pytest.mark.parametrize(
+    @for_each(
         "origin", ["app.example.org", "https://", "https://a/b", "https://u@a", "https://a,b", "null", "**"]
     )
     def test_what_is_no_origin_is_refused(self, api, origin):
@@ -66,7 +65,7 @@ class TestOrigins:
         assert response.status_code == 400
         assert response.json()["details"][0]["path"] == "frontendApiOrigins[1]"
 
-    @pytest.mark.parametrize("origins", [None, "*", [None], [1, {}], ["*"] * 101])
+    @for_each("origins", [None, "*", [None], [1, {}], ["*"] * 101])
     def test_anything_but_a_list_of_origins_is_refused(self, api, origins):
         assert api["admin"].post(CORS, {"frontendApiOrigins": origins}).status_code == 400
 
@@ -143,25 +142,21 @@ class TestStatistics:
         assert counts["previousDayMetricsBucketsCount"] == {"enabledCount": 2, "variantCount": 3}
         assert counts["clientApps"][-1] == {"range": "allTime", "count": 0}
 
-    def test_the_installation_keeps_its_id(self, api):
+    def test_the_installation_keeps_its_id_and_csv_has_one_line(self, api):
         first, second = (api["admin"].get(STATISTICS).json()["instanceId"] for _ in range(2))
         assert first == second
         assert len(first) == 36
-
-    def test_statistics_as_csv_have_one_line(self, api):
         answer = api["admin"].get(f"{STATISTICS}/csv")
         assert answer["Content-Type"].startswith("text/csv")
         header, line = csv.reader(io.StringIO(answer.getvalue().decode()))
         row = dict(zip(header, line, strict=True))
         assert (row["users"], row["apiTokens.admin"], row["clientApps.allTime"]) == ("7", "0", "0")
 
-    def test_the_page_shows_them_in_words(self, browse):
+    def test_the_page_shows_all_of_them_in_words(self, api, browse):
         page = page_text(browse("admin").get("/installation/"))
         assert f"Version{__version__} Instance ID" in page
         assert "In the last7 days30 days60 days90 days Active users0000 Active applications00––" in page
         assert f"Users{User.objects.filter(is_service=False).count()} Users without permissions" in page
-
-    def test_the_page_leaves_none_out(self, api):
         names = flatten_statistics(api["admin"].get(STATISTICS).json()).keys()
         facts = {"versionOSS", "instanceId", "OIDCenabled", "passwordAuthEnabled"}
         counts = {name for rows in COUNTS.values() for _, name in rows}

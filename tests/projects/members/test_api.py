@@ -83,15 +83,13 @@ def test_single_roles_are_added_and_removed(api, people, crew, kind):
     assert held(**{kind: row}) == [4]
 
 
-def test_the_access_works_at_once(api, people):
+def test_the_access_works_at_once_and_the_last_owner_may_go(api, people):
     refused(api["outsider"].get(SHOP), 404, "NotFoundError")
     api["owner"].put(f"{SHOP}/users/{people['outsider'].pk}/roles", {"roles": [6]})
     assert api["outsider"].get(SHOP).status_code == 200
     api["owner"].delete(f"{SHOP}/users/{people['outsider'].pk}/roles")
     refused(api["outsider"].get(SHOP), 404, "NotFoundError")
 
-
-def test_the_last_owner_may_go(api, people):
     assert api["owner"].delete(f"{SHOP}/users/{people['owner'].pk}/roles").status_code == 204
     refused(api["owner"].get(SHOP), 404, "NotFoundError")
     assert api["admin"].put(f"{SHOP}/users/{people['owner'].pk}/roles", {"roles": [4]}).status_code == 204
@@ -117,7 +115,7 @@ def custom(name, permission, environment=None):
     return role.pk
 
 
-def test_nobody_gives_what_they_do_not_hold(api, people, keeper):
+def test_nobody_gives_what_they_do_not_hold_but_what_is_held_may_stay(api, people, keeper):
     url = f"{SHOP}/users/{people['outsider'].pk}/roles"
     record = refused(api["keeper"].put(url, {"roles": [4]}), 403, "NoAccessError")
     assert "DELETE_PROJECT" in record["permissions"]
@@ -136,8 +134,6 @@ def test_nobody_gives_what_they_do_not_hold(api, people, keeper):
         "NoAccessError",
     )
 
-
-def test_what_is_held_already_may_stay(api, people, keeper):
     url = f"{SHOP}/users/{people['owner'].pk}/roles"
     assert api["keeper"].put(url, {"roles": [4, 6]}).status_code == 204
     assert held(user=people["owner"]) == [4, 6]
@@ -161,7 +157,7 @@ def test_only_project_roles(api, people, role):
     refused(api["admin"].post(f"{url}/{role}"), 400, "ValidationError")
 
 
-def test_unknown_holders(api):
+def test_unknown_holders_and_archived_projects(api, people):
     refused(api["owner"].put(f"{SHOP}/users/9999/roles", {"roles": [5]}), 404, "NotFoundError")
     refused(api["owner"].delete(f"{SHOP}/groups/9999/roles"), 404, "NotFoundError")
     refused(api["owner"].put(f"{SHOP}/users/abc/roles", {"roles": [5]}), 400, "ValidationError")
@@ -172,16 +168,14 @@ def test_unknown_holders(api):
     )
     assert [problem["path"] for problem in record["details"]] == ["roles", "users", "groups"]
 
+    Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
+    url = f"{SHOP}/users/{people['outsider'].pk}/roles"
+    refused(api["owner"].put(url, {"roles": [5]}), 404, "NotFoundError")
+
 
 @for_each("body", [{}, {"roles": []}, {"roles": "5"}, {"roles": ["x"]}, {"roles": [5], "users": 7}])
 def test_bodies_that_are_refused(api, body):
     refused(api["owner"].post(f"{SHOP}/access", body), 400, "ValidationError")
-
-
-def test_not_in_an_archived_project(api, people):
-    Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
-    url = f"{SHOP}/users/{people['outsider'].pk}/roles"
-    refused(api["owner"].put(url, {"roles": [5]}), 404, "NotFoundError")
 
 
 def test_all_access_replaced(api, people, crew):
@@ -203,14 +197,12 @@ def test_all_access_replaced(api, people, crew):
     assert {event.subject for event in removed} == {"member", "reader"}
 
 
-def test_nothing_is_replaced_where_something_is_unknown(api, people):
+def test_nothing_is_replaced_by_what_is_unknown_or_more_than_one_holds(api, people):
     body = {"roles": [{"id": 5, "users": [people["outsider"].pk]}, {"id": 77, "groups": [999]}]}
     record = refused(api["owner"].put(f"{SHOP}/access", body, format="json"), 400, "ValidationError")
     assert [problem["path"] for problem in record["details"]] == ["roles", "roles[1].groups"]
     assert held(user=people["member"]) == [5]
 
-
-def test_replacing_gives_no_more_than_one_holds(api, people):
     role = Role.objects.create(name="Boss", type="custom")
     role.permissions.create(permission="PROJECT_USER_ACCESS_WRITE")
     body = {"roles": [{"id": role.pk, "users": [people["owner"].pk]}]}

@@ -8,7 +8,7 @@ from tests.support.page_text import page_text
 MEMBER = BuiltIn.MEMBER.value
 
 
-def test_holders_are_listed(browse, people, shop):
+def test_holders_are_listed_with_the_environments_of_their_roles(browse, people, shop):
     Grant.objects.create(group=Group.objects.create(name="Team"), project=shop, role_id=MEMBER)
     lines = b"".join(browse("reader").get("/projects/shop/access/?format=csv").streaming_content).decode()
 
@@ -18,6 +18,16 @@ def test_holders_are_listed(browse, people, shop):
         ("reader", "person", "Reader"),
         ("Team", "group", "Member"),
     }
+
+    tester = Role.objects.create(name="Tester", type="custom")
+    RolePermission.objects.create(
+        role=tester, permission="UPDATE_FEATURE_ENVIRONMENT", environment_id="development"
+    )
+    Grant.objects.create(user=people["outsider"], project=shop, role=tester)
+
+    lines = b"".join(browse("owner").get("/projects/shop/access/?format=csv").streaming_content).decode()
+    places = {line.split(",")[2]: line.split(",")[3] for line in lines.splitlines()[1:]}
+    assert places == {"Owner": "all", "Member": "all", "Reader": "", "Tester": "development"}
 
 
 def test_a_grant_of_another_project_is_not_taken_here(browse, people, shop):
@@ -36,15 +46,3 @@ def test_others_look_and_are_told_what_they_need(browse, people, shop, who):
     assert "access/invite" not in page.text
     needed = 'you need the "Grant and revoke roles" or "Manage the project" permission in Shop.'
     assert needed in page_text(page)
-
-
-def test_each_role_says_in_which_environments_it_applies(browse, people, shop):
-    tester = Role.objects.create(name="Tester", type="custom")
-    RolePermission.objects.create(
-        role=tester, permission="UPDATE_FEATURE_ENVIRONMENT", environment_id="development"
-    )
-    Grant.objects.create(user=people["outsider"], project=shop, role=tester)
-
-    lines = b"".join(browse("owner").get("/projects/shop/access/?format=csv").streaming_content).decode()
-    places = {line.split(",")[2]: line.split(",")[3] for line in lines.splitlines()[1:]}
-    assert places == {"Owner": "all", "Member": "all", "Reader": "", "Tester": "development"}

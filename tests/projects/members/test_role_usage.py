@@ -56,12 +56,10 @@ def test_a_custom_role(api, people):
     assert api["admin"].get(url(role.pk)).json() == {"projects": [usage("shop", role.pk, users=1)]}
 
 
-def test_a_disabled_account_still_holds_its_role(api, people):
+def test_a_disabled_account_still_holds_its_role_in_an_archived_project(api, people):
     User.objects.filter(pk=people["member"].pk).update(is_active=False)
     assert api["admin"].get(url(5)).json() == {"projects": [usage("shop", 5, users=1, disabled=1)]}
 
-
-def test_an_archived_project_is_listed(api):
     Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
     assert api["admin"].get(url(5)).json()["projects"][0]["project"] == "shop"
 

@@ -24,15 +24,20 @@ def both(client):
     return listed(client), client.get(OVERVIEW).json()
 
 
-def test_a_project_without_flags(api, shop):
+def test_a_project_without_flags_and_with_debt(api, shop):
     for document in both(api["viewer"]):
         assert document["onboardingStatus"] == {"status": "onboarding-started"}
         assert (document["lastReportedFlagUsage"], document["lastUpdatedAt"]) == (None, None)
         assert (document["health"], document["technicalDebt"]) == (100, 0)
     assert document["updatedAt"] == document["createdAt"]
 
+    make_flag("live")
+    make_flag("tired", stale=True)
+    for shown in both(api["viewer"]):
+        assert (shown["health"], shown["technicalDebt"]) == (50, 50)
 
-def test_its_first_flag_is_named_until_an_sdk_asks(api, shop):
+
+def test_its_first_flag_is_named_until_an_sdk_asks_and_activity_counts(api, shop):
     for name in ("first", "second"):
         api["member"].post("/api/admin/projects/shop/features", {"name": name})
     for shown in both(api["viewer"]):
@@ -44,12 +49,10 @@ def test_its_first_flag_is_named_until_an_sdk_asks(api, shop):
         assert shown["onboardingStatus"] == {"status": "onboarded"}
         assert shown["lastReportedFlagUsage"]
 
-
-def test_stale_flags_are_debt(api, shop):
-    make_flag("live")
-    make_flag("tired", stale=True)
-    for shown in both(api["viewer"]):
-        assert (shown["health"], shown["technicalDebt"]) == (50, 50)
+    stats = api["viewer"].get(OVERVIEW).json()["stats"]
+    assert (stats["projectActivityCurrentWindow"], stats["projectActivityPastWindow"]) == (2, 0)
+    assert stats["projectMembersAddedCurrentWindow"] == 3  # owner, member and reader
+    assert stats["avgTimeToProdCurrentWindow"] == 0
 
 
 @for_each(("age", "expected"), [(1, (1, 0, 1, 0)), (40, (0, 1, 0, 1)), (90, (0, 0, 0, 0))])
@@ -60,15 +63,6 @@ def test_flags_of_this_window_and_the_one_before(api, shop, age, expected):
     stats = api["viewer"].get(OVERVIEW).json()["stats"]
     names = ("createdCurrentWindow", "createdPastWindow", "archivedCurrentWindow", "archivedPastWindow")
     assert tuple(stats[name] for name in names) == expected
-
-
-def test_activity_and_members(api, shop):
-    for name in ("first", "second"):
-        api["member"].post("/api/admin/projects/shop/features", {"name": name})
-    stats = api["viewer"].get(OVERVIEW).json()["stats"]
-    assert (stats["projectActivityCurrentWindow"], stats["projectActivityPastWindow"]) == (2, 0)
-    assert stats["projectMembersAddedCurrentWindow"] == 3  # owner, member and reader
-    assert stats["avgTimeToProdCurrentWindow"] == 0
 
 
 def test_days_to_production(api, shop):

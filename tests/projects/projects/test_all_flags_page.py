@@ -48,15 +48,13 @@ def on(flag, environment="production", **strategy):
     return add_strategy(flag, environment, **strategy) if strategy else None
 
 
-def test_the_flags_of_all_projects_are_listed_with_theirs(browse, flags):
+def test_flags_that_one_may_read_are_listed_and_saved_filters_keep_the_search(browse, flags):
     page = browse("viewer").get("/flags/")
 
     assert names(browse("viewer")) == ["cart", "guide"]
     assert "Docs" in page_text(page)
     assert "/projects/docs/features/guide/switch" not in page.text  # a viewer's toggles are locked
 
-
-def test_only_what_one_may_read_is_listed_and_offered(browse, flags):
     page = browse("member").get("/flags/")
 
     assert names(browse("member")) == ["cart"]
@@ -65,21 +63,31 @@ def test_only_what_one_may_read_is_listed_and_offered(browse, flags):
     assert names(browse("outsider")) == []
     assert browse("member").get("/flags/?project=docs").status_code == 400
 
+    page = browse("viewer").get("/flags/?q=cart&rollout=off&seen=never").text
 
-def test_archived_flags_and_those_of_archived_projects_are_left_out(browse, flags):
+    assert 'href="?q=cart&amp;state=removable"' in page
+    assert 'href="?q=cart&amp;rollout=differs"' in page
+
     make_flag("old", archived=True)
     Project.objects.filter(pk="docs").update(archived_at=timezone.now())
 
     assert names(browse("viewer")) == ["cart"]
 
 
-def test_a_project_without_the_environment_has_no_cell_there(browse, flags):
+def test_a_project_without_the_environment_has_no_cell_there_and_is_left_out(browse, flags):
     ProjectEnvironment.objects.filter(project="docs", environment="production").delete()
 
     page = browse("admin").get("/flags/").text
     assert "cart in production" in page
     assert "guide in production" not in page
     assert "guide in development" in page
+
+    given = {**BOTH, "environment": "production", "enabled": "on"}
+
+    page = page_text(browse("admin").post("/flags/switch", given, follow=True))
+    assert "Left out: guide. Project docs has no environment production." in page
+    browse("admin").post("/flags/switch", {**given, "confirmed": "yes"})
+    assert list(Strategy.objects.values_list("flag__name", flat=True)) == ["cart"]
 
 
 @for_each(
@@ -105,13 +113,6 @@ def test_search_filters_and_sorting(browse, flags, query, expected):
     on(flags[0])
 
     assert names(browse("viewer"), query) == expected
-
-
-def test_saved_filters_replace_each_other_and_keep_the_search(browse, flags):
-    page = browse("viewer").get("/flags/?q=cart&rollout=off&seen=never").text
-
-    assert 'href="?q=cart&amp;state=removable"' in page
-    assert 'href="?q=cart&amp;rollout=differs"' in page
 
 
 def listed(browse, rollout):
@@ -162,19 +163,19 @@ COUNTRIES, REGIONS = only("country", "DE", "FR"), only("region", "DE", "FR")
 REVERSED = [only("region", "FR", "DE"), only("country", "FR", "DE")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("development", "production", "differs"),
     [
-        pytest.param(None, [], True, id="on in one environment only"),
-        pytest.param([share("20")], [share("10")], True, id="other parameters"),
-        pytest.param([share("10")], [share("10")], False, id="the same"),
-        pytest.param([{}, share("5") | {"disabled": True}], [{"title": "All"}], False, id="disabled, title"),
-        pytest.param([share("10"), share("20")], [share("20"), share("10")], True, id="order of strategies"),
-        pytest.param([{"name": "default"}] * 2, [{"name": "userWithId"}] * 2, True, id="the same one twice"),
-        pytest.param([{"constraints": [COUNTRIES, REGIONS]}], [{"constraints": REVERSED}], False, id="order of values"),
-        pytest.param([{"constraints": [only("a", "1")]}], [{"constraints": [only("a", "2")]}], True, id="values"),
+        (None, [], True),
+        ([share("20")], [share("10")], True),
+        ([share("10")], [share("10")], False),
+        ([{}, share("5") | {"disabled": True}], [{"title": "All"}], False),
+        ([share("10"), share("20")], [share("20"), share("10")], True),
+        ([{"name": "default"}] * 2, [{"name": "userWithId"}] * 2, True),
+        ([{"constraints": [COUNTRIES, REGIONS]}], [{"constraints": REVERSED}], False),
+        ([{"constraints": [only("a", "1")]}], [{"constraints": [only("a", "2")]}], True),
     ],
-)  # fmt: skip
+)
 def test_differing_environments(browse, flags, development, production, differs):
     for environment, strategies in (("development", development), ("production", production)):
         if strategies is not None:
@@ -258,17 +259,7 @@ def test_flags_that_one_may_not_change_stay_as_they_are(browse, flags, half, add
     assert set(AuditEvent.objects.values_list("feature", flat=True)) == {"cart"}
 
 
-def test_flags_are_turned_on_where_their_projects_have_the_environment(browse, flags):
-    ProjectEnvironment.objects.filter(project="docs", environment="production").delete()
-    given = {**BOTH, "environment": "production", "enabled": "on"}
-
-    page = page_text(browse("admin").post("/flags/switch", given, follow=True))
-    assert "Left out: guide. Project docs has no environment production." in page
-    browse("admin").post("/flags/switch", {**given, "confirmed": "yes"})
-    assert list(Strategy.objects.values_list("flag__name", flat=True)) == ["cart"]
-
-
-def test_marking_as_stale_is_undone_in_all_projects(browse, flags):
+def test_marking_as_stale_is_undone_and_matching_flags_tagged_in_all_projects(browse, flags):
     told = browse("admin").post("/flags/stale", {**BOTH, "stale": "yes"}, follow=True)
 
     assert "Marked 2 flags as stale." in page_text(told)
@@ -276,20 +267,13 @@ def test_marking_as_stale_is_undone_in_all_projects(browse, flags):
     browse("admin").post("/flags/stale", {**BOTH, "stale": "no"})
     assert not Flag.objects.filter(stale=True).exists()
 
-
-def test_all_matching_flags_are_tagged(browse, flags):
     given = {"matching": "project=docs", "do": "add", "type": "simple", "value": "old"}
     browse("admin").post("/flags/tags", given)
 
     assert list(FlagTag.objects.values_list("flag__name", flat=True)) == ["guide"]
 
-
-def test_nothing_selected(browse, flags):
     answer = browse("admin").post("/flags/archive", {}, follow=True)
     assert "Select an active flag first." in page_text(answer)
-
-
-def test_what_a_save_would_break_counts_in_every_project(browse, flags):
-    """The form can be asked who changes."""
+    # The form can be asked who changes.
     answer = browse("admin").get("/flags/archive?name=cart&name=guide")
     assert "Who changes" in page_text(answer)

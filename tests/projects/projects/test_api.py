@@ -55,13 +55,11 @@ def test_a_list_takes_as_many_queries_for_many_projects(api, django_assert_max_n
         assert len(api["viewer"].get(URL).json()["projects"]) == 22
 
 
-def test_only_what_one_may_read_is_listed(api):
+def test_what_one_may_read_is_listed_and_archived_ones_apart(api):
     assert [project["id"] for project in api["reader"].get(URL).json()["projects"]] == ["shop"]
     assert api["outsider"].get(URL).json()["projects"] == []
     refused(api["outsider"].get(f"{URL}/shop"), 404, "NotFoundError")
 
-
-def test_archived_ones_are_listed_apart(api):
     Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
     assert [project["id"] for project in api["viewer"].get(URL).json()["projects"]] == ["default"]
     archived = api["viewer"].get(f"{URL}?archived=true").json()["projects"]
@@ -97,9 +95,13 @@ def test_created_with_all_there_is_to_say(api, people):
     assert events("project-created")[0].after["environments"] == ["production"]
 
 
-def test_created_by_a_token_it_has_no_owner(api):
-    assert api["admin_token"].post(URL, {"id": "depot", "name": "Depot"}).status_code == 201
-    assert not Grant.objects.filter(project_id="depot").exists()
+def test_created_by_a_token_without_owner_and_with_every_enabled_environment(api):
+    assert api["admin_token"].post(URL, {"id": "owned", "name": "Owned"}).status_code == 201
+    assert not Grant.objects.filter(project_id="owned").exists()
+
+    api["admin"].post("/api/admin/environments", {"name": "asleep", "type": "test", "enabled": False})
+    made = api["editor"].post(URL, {"id": "depot", "name": "Depot"}).json()
+    assert made["environments"] == ["development", "production"]
 
 
 def test_an_id_is_made_from_the_name(api):
@@ -107,12 +109,6 @@ def test_an_id_is_made_from_the_name(api):
     assert made == ["my-groe", "my-groe-1", "my-groe-2"]
     assert api["editor"].post(URL, {"name": "日本"}).json()["id"] == "project"
     assert api["editor"].post(URL, {"name": "Archive", "id": ""}).json()["id"] == "archive-1"
-
-
-def test_without_environments_it_uses_every_enabled_one(api):
-    api["admin"].post("/api/admin/environments", {"name": "asleep", "type": "test", "enabled": False})
-    made = api["editor"].post(URL, {"id": "depot", "name": "Depot"}).json()
-    assert made["environments"] == ["development", "production"]
 
 
 @for_each("identifier", ["a b", "ä", "a/b", "..", "x" * 101, "archive", "validate"])
@@ -152,7 +148,7 @@ def test_values_that_are_refused(api, change, path):
     assert not Project.objects.filter(pk="depot").exists()
 
 
-def test_an_unknown_mode_names_the_valid_ones(api):
+def test_problems_name_valid_values_and_come_all_at_once(api):
     record = refused(
         api["admin"].put(f"{URL}/shop", {"name": "Shop", "mode": "secret"}), 400, "ValidationError"
     )
@@ -160,8 +156,6 @@ def test_an_unknown_mode_names_the_valid_ones(api):
         {"path": "mode", "message": "must be open, private or protected, not secret"}
     ]
 
-
-def test_all_problems_at_once(api):
     body = {"id": "a b", "name": "X", "defaultStickiness": "nosuch", "environments": ["nosuch"]}
     record = refused(api["editor"].post(URL, body), 400, "ValidationError")
     assert [problem["path"] for problem in record["details"]] == [
@@ -203,15 +197,13 @@ def test_archived_and_revived(api):
     assert kinds == ["project-archived", "project-revived"]
 
 
-def test_not_archived_with_active_flags(api):
+def test_not_archived_with_active_flags_and_the_default_one_never(api):
     make_flag("live-b")
     make_flag("live-a")
     record = refused(api["owner"].post(f"{URL}/archive/shop", {}), 403, "InvalidOperationError")
     assert [problem["path"] for problem in record["details"]] == ["live-a", "live-b"]
     assert Project.objects.get(pk="shop").archived_at is None
 
-
-def test_the_default_project_is_never_archived(api):
     refused(api["admin"].post(f"{URL}/archive/default", {}), 403, "InvalidOperationError")
 
 

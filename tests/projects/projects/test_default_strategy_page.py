@@ -37,14 +37,12 @@ def test_it_is_saved_told_in_the_settings_and_removed(browse, place):
     assert place.default_strategy is None
 
 
-def test_without_one_of_its_own_it_is_on_for_everyone_and_nothing_can_be_removed(browse, place):
+def test_forms_without_one_of_its_own_of_another_type_and_with_a_fault(browse, place):
     page = browse("owner").get(PAGE)
 
     assert "On for everyone." in page_text(page)
     assert "Remove default strategy" not in page_text(page)
 
-
-def test_what_is_wrong_stands_on_the_page(browse, place):
     refused = browse("owner").post(PAGE, QUARTER | {"p-rollout": "120"})
 
     assert refused.status_code == 400
@@ -52,10 +50,12 @@ def test_what_is_wrong_stands_on_the_page(browse, place):
     place.refresh_from_db()
     assert place.default_strategy is None
 
-
-def test_another_type_has_its_own_parameters(browse, place):
     shown = browse("owner").post(PAGE, QUARTER | {"do": "refresh", "name": "userWithId"})
     assert "User IDs" in page_text(shown)
+
+    browser = browse("owner")
+    assert browser.get("/projects/shop/environments/nosuch/strategy").status_code == 404
+    assert browser.get("/projects/nosuch/environments/production/strategy").status_code == 404
 
 
 @for_each("who", ["reader", "viewer"])
@@ -66,9 +66,3 @@ def test_who_may_not_change_it_is_told_why(browse, place, who):
 
     assert browse(who).post(PAGE, QUARTER).status_code == 403
     assert browse(who).post(PAGE, {"do": "delete"}).status_code == 403
-
-
-def test_what_is_not_there(browse, place):
-    browser = browse("owner")
-    assert browser.get("/projects/shop/environments/nosuch/strategy").status_code == 404
-    assert browser.get("/projects/nosuch/environments/production/strategy").status_code == 404

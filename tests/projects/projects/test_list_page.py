@@ -45,12 +45,10 @@ def test_projects_say_what_is_on_evaluated_and_changed_and_how_healthy_they_are(
     assert "just now" in page
 
 
-def test_only_readable_projects_are_listed(browse):
+def test_readable_projects_are_listed_searched_and_sorted(browse):
     assert [line[0] for line in csv_rows(browse("member").get("/projects/?format=csv"))[1:]] == ["shop"]
     assert "You have no projects." in browse("outsider").get("/projects/").text
 
-
-def test_projects_are_searched_and_sorted(browse):
     get_csv_lines = csv_rows(browse("viewer").get("/projects/?format=csv&q=SHO"))
     backwards = csv_rows(browse("viewer").get("/projects/?format=csv&sort=-name"))
 
@@ -65,7 +63,7 @@ def test_archived_projects_have_a_list_of_their_own(browse, api):
     assert "/projects/shop/" in browse("viewer").get("/projects/?show=archived").text
 
 
-def test_favorites_come_first(browse, people):
+def test_favorites_come_first_and_lead_to_no_other_host(browse, people):
     browser = browse("viewer")
 
     answer = browser.post("/projects/shop/favorite", {"favorite": "on", "next": "/projects/"})
@@ -76,14 +74,12 @@ def test_favorites_come_first(browse, people):
     browser.post("/projects/shop/favorite", {"favorite": "off"})
     assert not FavoriteProject.objects.exists()
 
-
-def test_an_action_leads_to_no_other_host(browse):
-    answer = browse("viewer").post("/projects/shop/favorite", {"favorite": "on", "next": "//evil.example/"})
+    answer = browser.post("/projects/shop/favorite", {"favorite": "on", "next": "//evil.example/"})
 
     assert answer["Location"] == "/projects/shop/"
 
 
-def test_creating_a_project(browse):
+def test_creating_a_project_or_being_told_beside_the_field(browse):
     form = {"name": "Web shop", "id": "", "description": "", "environments": ["production"], "mode": "open"}
 
     answer = browse("editor").post("/projects/new/", form)
@@ -93,8 +89,6 @@ def test_creating_a_project(browse):
         "production"
     ]
 
-
-def test_a_refused_id_is_told_beside_its_field(browse):
     answer = browse("editor").post(
         "/projects/new/", {"name": "X", "id": "a b", "environments": ["production"], "mode": "open"}
     )

@@ -41,7 +41,7 @@ def test_what_is_wrong_stands_beside_its_field(browse, shop, changed, field, pro
     assert Project.objects.get(pk="shop").naming_pattern == ""
 
 
-def test_environments_are_used_and_no_longer_used(browse, shop):
+def test_environments_are_used_and_no_longer_used_unless_flags_are_on(browse, shop):
     browser = browse("owner")
 
     browser.post("/projects/shop/environments", {"environment": "development", "do": "remove"})
@@ -49,13 +49,11 @@ def test_environments_are_used_and_no_longer_used(browse, shop):
     browser.post("/projects/shop/environments", {"environment": "development", "do": "add"})
     assert shop.environments.count() == 2
 
-
-def test_an_environment_with_flags_on_is_kept(browse, shop):
     flag = make_flag("cart")
     add_strategy(flag)
     switch_on(flag)
 
-    page = browse("owner").post(
+    page = browser.post(
         "/projects/shop/environments", {"environment": "development", "do": "remove"}, follow=True
     )
 
@@ -63,7 +61,7 @@ def test_an_environment_with_flags_on_is_kept(browse, shop):
     assert shop.environments.count() == 2
 
 
-def test_a_project_is_put_away_and_taken_back(browse, shop):
+def test_a_project_is_put_away_without_active_flags_and_taken_back(browse, shop):
     browser = browse("owner")
 
     assert "Archived project Shop." in page_text(browser.post("/projects/shop/archive", follow=True))
@@ -72,8 +70,6 @@ def test_a_project_is_put_away_and_taken_back(browse, shop):
     shop.refresh_from_db()
     assert shop.archived_at is None
 
-
-def test_a_project_with_active_flags_is_not_put_away_and_says_why(browse, shop):
     make_flag("cart")
     browser = browse("owner")
 

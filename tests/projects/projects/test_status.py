@@ -20,7 +20,7 @@ def enter(flag: Flag, **days_ago: int) -> None:
         LifecycleStage.objects.create(flag=flag, stage=stage.replace("_", "-"), entered_at=entered_at)
 
 
-def test_a_project_without_anything(api, shop):
+def test_a_project_without_anything_and_with_resources_of_its_own_even_archived(api, shop):
     assert api["viewer"].get(STATUS).json() == {
         "resources": {"members": 3, "apiTokens": 0, "segments": 0},
         "activityCountByDate": [],
@@ -36,14 +36,16 @@ def test_a_project_without_anything(api, shop):
         "staleFlags": {"total": 0},
     }
 
-
-def test_only_resources_of_the_project_count(api, shop):
     for project in (shop, None):
         Segment.objects.create(name=f"of {project}", project=project)
     make_token("backend", projects=["shop"], environment="development")
     make_token("backend", projects=["shop", "default"], environment="production")
     make_token("backend", environment="production")
     assert api["viewer"].get(STATUS).json()["resources"] == {"members": 3, "apiTokens": 2, "segments": 1}
+
+    shop.archived_at = timezone.now()
+    shop.save()
+    assert api["reader"].get(STATUS).status_code == 200
 
 
 def test_events_are_counted_by_day(standing_clock: datetime, api, shop):
@@ -81,12 +83,6 @@ def test_stale_flags_and_flags_beyond_their_lifetime_are_debt(api, shop):
     status = api["viewer"].get(STATUS).json()
     assert (status["health"], status["technicalDebt"]) == ({"current": 50}, {"current": 50})
     assert status["staleFlags"] == {"total": 2}
-
-
-def test_an_archived_project_has_a_status(api, shop):
-    shop.archived_at = timezone.now()
-    shop.save()
-    assert api["reader"].get(STATUS).status_code == 200
 
 
 @for_each("path", [STATUS, "/api/admin/projects/nope/status"])

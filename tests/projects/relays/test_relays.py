@@ -106,9 +106,14 @@ def test_without_relays_the_page_says_how_to_start_one(browse: Any) -> None:
     assert "flagadmin relay --upstream http://testserver" in page_text(browse("admin").get(PAGE))
 
 
-def test_relays_are_for_admins(backend: Any, api: Any, browse: Any) -> None:
+def test_relays_are_for_admins_and_report_with_backend_tokens(
+    backend: Any, api: Any, browse: Any, shop: Any
+) -> None:
     assert api["editor"].get(API).status_code == browse("editor").get(PAGE).status_code == 403
     assert backend.get(API).status_code in (401, 403)
+
+    assert report(client(make_token("frontend", environment="production")), make_report()) == 403
+    assert report(client(), make_report()) == 401
 
 
 @for_each(
@@ -127,11 +132,6 @@ def test_wrong_reports_are_refused(backend: Any, wrong: dict[str, Any]) -> None:
     response = backend.post(REPORTS, wrong)
     assert (response.status_code, Relay.objects.count()) == (400, 0)
     assert response.json()["details"][0]["path"].startswith("relays")
-
-
-def test_only_backend_tokens_report(shop: Any) -> None:
-    assert report(client(make_token("frontend", environment="production")), make_report()) == 403
-    assert report(client(), make_report()) == 401
 
 
 def test_those_silent_longest_are_forgotten(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,12 +73,10 @@ def test_what_changed_meanwhile_is_not_overwritten(browse: Any, vip: Segment) ->
     assert values(vip) == ["7", "42", "43", "1"]
 
 
-def test_searched_and_downloaded(browse: Any, vip: Segment) -> None:
+def test_searched_downloaded_and_sent_by_who_may_change_the_segment(browse: Any, vip: Segment) -> None:
     assert "2 values" in page_text(browse("reader").get(f"{address(vip)}?q=4"))
     assert csv_rows(browse("reader").get(f"{address(vip)}?q=4&format=csv")) == [["userId"], ["42"], ["43"]]
 
-
-def test_only_who_may_change_the_segment_sends_a_list(browse: Any, vip: Segment) -> None:
     assert 'type="file"' not in browse("reader").get(address(vip)).text
     assert browse("reader").post(address(vip), {"text": "1", "confirmed": "yes"}).status_code == 403
 

@@ -28,10 +28,18 @@ def used(vip):
     return vip
 
 
-def test_segments_are_listed_in_words(browse, used):
+def test_segments_are_listed_in_words_with_who_uses_them(browse, used):
     rows = csv_rows(browse("reader").get("/segments/?format=csv"))
 
     assert rows[2] == ["vip-users", "plan is one of enterprise", "", "1"]
+
+    browser = browse("editor")
+
+    assert "lounge in development, project shop" in page_text(browser.get(f"/segments/{used.pk}/"))
+    page = browser.get(f"/segments/{used.pk}/delete")
+    assert "is in use on 1 flag: lounge. Remove it there first." in page_text(page)
+    assert browser.post(f"/segments/{used.pk}/delete").status_code == 409
+    assert Segment.objects.filter(pk=used.pk).exists()
 
 
 def test_segments_of_other_projects_are_not_listed(browse, vip):
@@ -41,11 +49,16 @@ def test_segments_of_other_projects_are_not_listed(browse, vip):
     assert browse("reader").get(f"/segments/{vip.pk}/").status_code == 404
 
 
-def test_creating(browse, vip):
+def test_creating_under_a_free_name(browse, vip):
     answer = browse("editor").post("/segments/new", form())
 
     assert answer["Location"] == "/segments/"
     assert Segment.objects.get(name="eu").constraints[0]["values"] == ["DE", "NO"]
+
+    refused = browse("editor").post("/segments/new", form(name="vip-users"))
+
+    assert refused.status_code == 409
+    assert "A segment named vip-users already exists." in page_text(refused)
 
 
 def test_a_member_with_the_right_creates_one_of_the_project(browse, vip):
@@ -70,13 +83,6 @@ def test_what_is_wrong_stands_in_its_place(browse, vip, changed, place, problem)
     assert problem in unescape(refused.text.split(f'id="{place}"')[1][:300])
 
 
-def test_a_name_that_is_taken(browse, vip):
-    refused = browse("editor").post("/segments/new", form(name="vip-users"))
-
-    assert refused.status_code == 409
-    assert "A segment named vip-users already exists." in page_text(refused)
-
-
 def test_rows_are_added_and_removed_without_saving(browse, vip):
     browser, page = browse("editor"), f"/segments/{vip.pk}/"
 
@@ -84,16 +90,6 @@ def test_rows_are_added_and_removed_without_saving(browse, vip):
     assert 'name="c-0-field"' not in browser.post(page, form(do="remove-constraint-0")).text
     vip.refresh_from_db()
     assert vip.constraints[0]["contextName"] == "plan"
-
-
-def test_who_uses_it_is_shown_and_stands_against_deleting_it(browse, used):
-    browser = browse("editor")
-
-    assert "lounge in development, project shop" in page_text(browser.get(f"/segments/{used.pk}/"))
-    page = browser.get(f"/segments/{used.pk}/delete")
-    assert "is in use on 1 flag: lounge. Remove it there first." in page_text(page)
-    assert browser.post(f"/segments/{used.pk}/delete").status_code == 409
-    assert Segment.objects.filter(pk=used.pk).exists()
 
 
 def test_deleting(browse, vip):

@@ -101,6 +101,10 @@ def test_every_problem_with_its_place(api, cart):
     ]
     assert not Strategy.objects.exists()
 
+    theirs = Segment.objects.create(name="theirs", project=make_project("other"))
+    record = refused(add(api["member"], segments=[theirs.pk]), 400, "ValidationError")
+    assert "theirs" not in record["message"]
+
 
 @for_each(
     ("body", "path"),
@@ -117,12 +121,6 @@ def test_every_problem_with_its_place(api, cart):
 def test_malformed_bodies(api, cart, body, path):
     record = refused(add(api["member"], **body), 400, "ValidationError")
     assert [problem["path"] for problem in record["details"]] == [path]
-
-
-def test_a_segment_of_another_project_is_unknown(api, cart):
-    theirs = Segment.objects.create(name="theirs", project=make_project("other"))
-    record = refused(add(api["member"], segments=[theirs.pk]), 400, "ValidationError")
-    assert "theirs" not in record["message"]
 
 
 def test_a_limit_of_strategies(api, cart, settings):
@@ -187,21 +185,19 @@ def test_ordering(api, cart):
     [event] = events("strategy-order-changed")
     assert event.after == {"strategyIds": [str(second.pk), str(first.pk)]}
 
-
-def test_strategies_of_one_place_stand_in_order_of_creation(api, cart, monkeypatch):
-    moments = count(1_800_000_000_000_000_000, 1_000_000)  # a millisecond apart
-    monkeypatch.setattr("projects.models.strategies.time.time_ns", lambda: next(moments))
-    made = [str(add_strategy(cart, sort_order=3).pk) for _ in range(4)]
-    assert [strategy["id"] for strategy in api["member"].get(PATH).json()] == made
-
-
-def test_ordering_what_is_not_there(api, cart):
     elsewhere = add_strategy(cart, "production")
     orders = [{"id": str(elsewhere.pk), "sortOrder": 5}, {"id": "nope", "sortOrder": 1}]
     record = refused(
         api["member"].post(f"{PATH}/set-sort-order", orders, format="json"), 400, "ValidationError"
     )
     assert [problem["path"] for problem in record["details"]] == ["[0].id", "[1].id"]
+
+
+def test_strategies_of_one_place_stand_in_order_of_creation(api, cart, monkeypatch):
+    moments = count(1_800_000_000_000_000_000, 1_000_000)  # a millisecond apart
+    monkeypatch.setattr("projects.models.strategies.time.time_ns", lambda: next(moments))
+    made = [str(add_strategy(cart, sort_order=3).pk) for _ in range(4)]
+    assert [strategy["id"] for strategy in api["member"].get(PATH).json()] == made
 
 
 def test_unknown_places_and_strategies(api, cart):

@@ -27,7 +27,7 @@ def test_created_as_the_reference_shows_it(api):
     assert events("strategy-created")[0].subject == "hostGroup"
 
 
-def test_listed_with_the_built_in_ones(api):
+def test_built_in_ones_are_listed_and_stay(api):
     listed = api["viewer"].get(URL).json()
     assert listed["version"] == 1
     shown = {item["name"]: item["editable"] for item in listed["strategies"]}
@@ -35,6 +35,12 @@ def test_listed_with_the_built_in_ones(api):
     assert shown["default"] is False
     rollout = next(item for item in listed["strategies"] if item["name"] == "flexibleRollout")
     assert (rollout["title"], rollout["displayName"]) == (None, "Gradual rollout")
+
+    refused(api["admin"].delete(f"{URL}/flexibleRollout"), 403, "InvalidOperationError")
+    refused(api["admin"].put(f"{URL}/flexibleRollout", {"parameters": []}), 403, "InvalidOperationError")
+    refused(api["admin"].post(f"{URL}/default/deprecate", {}), 403, "InvalidOperationError")
+
+    refused(api["editor"].post(URL, BODY | {"name": "default"}), 409, "NameExistsError")
 
 
 def test_changed_deprecated_and_reactivated(api):
@@ -59,12 +65,6 @@ def test_deleted_when_no_strategy_is_of_it(api):
     assert events("strategy-deleted")[0].before["name"] == "hostGroup"
 
 
-def test_built_in_ones_stay(api):
-    refused(api["admin"].delete(f"{URL}/flexibleRollout"), 403, "InvalidOperationError")
-    refused(api["admin"].put(f"{URL}/flexibleRollout", {"parameters": []}), 403, "InvalidOperationError")
-    refused(api["admin"].post(f"{URL}/default/deprecate", {}), 403, "InvalidOperationError")
-
-
 @for_each(
     ("parameters", "path"),
     [
@@ -78,10 +78,6 @@ def test_built_in_ones_stay(api):
 def test_parameters_that_are_refused(api, parameters, path):
     record = refused(api["editor"].post(URL, {"name": "x", "parameters": parameters}), 400, "ValidationError")
     assert path in [problem["path"] for problem in record["details"]]
-
-
-def test_a_taken_name(api):
-    refused(api["editor"].post(URL, BODY | {"name": "default"}), 409, "NameExistsError")
 
 
 @for_each("call", ["", "/deprecate", "/reactivate"])

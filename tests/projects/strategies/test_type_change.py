@@ -24,14 +24,12 @@ def change(browse, name, sent):
     return page, Form(page.text).sent
 
 
-def test_rollout_and_group_become_those_of_the_older_type(browse):
+def test_rollout_group_and_stickiness_stay_between_types_and_no_problem_is_shown_before_typing(browse):
     _, form = change(browse, "gradualRolloutUserId", ROLLOUT | {"was-name": "flexibleRollout"})
 
     assert form["p-percentage"] == ["35"]
     assert form["p-groupId"] == ["checkout"]
 
-
-def test_the_older_types_rollout_group_and_stickiness_come_back(browse):
     sent = {"was-name": "gradualRolloutUserId", "p-percentage": "40", "p-groupId": "checkout"}
 
     _, form = change(browse, "flexibleRollout", sent)
@@ -40,16 +38,12 @@ def test_the_older_types_rollout_group_and_stickiness_come_back(browse):
     assert form["p-groupId"] == ["checkout"]
     assert form["p-stickiness"] == ["userId"]
 
-
-def test_a_type_without_parameters_in_between_loses_nothing(browse):
     _, between = change(browse, "default", ROLLOUT | {"was-name": "flexibleRollout"})
 
     _, form = change(browse, "flexibleRollout", between)
 
     assert {name: [form[name]] for name in ROLLOUT} == {name: [[value]] for name, value in ROLLOUT.items()}
 
-
-def test_no_problem_is_shown_before_anything_is_typed(browse):
     page, _ = change(browse, "gradualRolloutUserId", {"was-name": "default"})
 
     assert "aria-invalid" not in page.text

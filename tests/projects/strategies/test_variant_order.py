@@ -245,14 +245,12 @@ def test_a_form_that_leaves_the_shares_moves_nobody(browse, of_version_1):
     assert row.variants[1]["payload"] == {"type": "string", "value": "blue"}
 
 
-def test_an_import_of_what_is_stored_moves_nobody(api, of_version_1):
+def test_an_import_of_what_is_stored_moves_nobody_but_other_shares_do(api, of_version_1):
     variants = [variant(*pair) for pair in BY_VERSION_1]
     import_variants(api, None, variants)
     row = FlagEnvironment.objects.get(flag__name="cart", environment="development")
     assert listed(row.variants) == BY_VERSION_1
 
-
-def test_other_shares_follow_the_rule(api, of_version_1):
     put_variants(api, None, [variant(*pair) for pair in [*BY_VERSION_1, ("D", 0)]])
     row = FlagEnvironment.objects.get(flag__name="cart", environment="development")
     assert listed(row.variants) == [("a", 250), ("B", 250), ("c", 250), ("D", 250)]

@@ -46,17 +46,19 @@ def test_a_share_that_is_typed_is_fixed_and_the_others_share_the_rest(browse, pl
     assert saved == [("a", 800, "fix"), ("b", 100, "variable"), ("c", 100, "variable")]
 
 
-def test_the_overrides_are_shown(browse, place):
+def test_rows_are_added_and_removed_without_saving_by_those_who_may(browse, place):
     assert "Always for userId 7" in browse("member").get(PAGE).text
 
-
-def test_rows_are_added_and_removed_without_saving(browse, place):
     row = {"v": "0", "v-0-name": "old", "v-0-was": "old"}
 
     assert 'name="v-1-name"' in browse("member").post(PAGE, row | {"do": "add-variant"}).text
     assert 'name="v-0-name"' not in browse("member").post(PAGE, row | {"do": "remove-variant-0"}).text
     place.refresh_from_db()
     assert len(place.variants) == 1
+
+    assert browse("reader").get(PAGE).status_code == 403
+    assert browse("reader").post(PAGE, {}).status_code == 403
+    assert browse("outsider").get(PAGE).status_code == 404
 
 
 @for_each(
@@ -109,12 +111,6 @@ def test_a_strategys_variants_are_refused_in_percent(browse, place, sent, proble
     assert refused.status_code == 400
     assert problem in refused.text
     assert "weightType" not in refused.text
-
-
-def test_it_is_for_those_who_may(browse, place):
-    assert browse("reader").get(PAGE).status_code == 403
-    assert browse("reader").post(PAGE, {}).status_code == 403
-    assert browse("outsider").get(PAGE).status_code == 404
 
 
 def test_a_change_in_production_is_asked_about_first(browse, shop):

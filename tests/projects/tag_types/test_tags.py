@@ -29,14 +29,12 @@ def test_a_created_tag_is_listed_and_recorded(api, team):
     assert (event.subject, event.after) == ("team:blue", BLUE)
 
 
-def test_one_that_is_there_or_in_use(api, team):
+def test_one_that_is_there_in_use_or_not_valid(api, team):
     create(api["member"])
     refused(create(api["member"]), 409, "NameExistsError")
     FlagTag.objects.create(flag=make_flag("cart"), tag_type=team, value="green")
     refused(create(api["member"], "green"), 409, "NameExistsError")
 
-
-def test_one_that_is_not_valid(api, team):
     record = refused(create(api["member"], "x"), 400, "ValidationError")
     assert record["details"][0]["path"] == "value"
     refused(create(api["member"], kind="nope"), 400, "ValidationError")

@@ -63,44 +63,33 @@ def test_client_is_the_older_name_of_backend(api, token_type):
     assert listed["type"] == token_type.lower()
 
 
-def test_a_single_project_is_honored(api):
-    body = {"tokenName": "one", "type": "backend", "environment": "production", "project": "shop"}
-    assert api["admin"].post(URL, body).json()["projects"] == ["shop"]
-
-
-def test_a_token_for_several_projects_names_each_once(api):
-    response = api["admin"].post(URL, BACKEND | {"projects": ["shop", "default", "shop"]})
-    token = response.json()
-    assert token["projects"] == ["default", "shop"]
-    assert token["project"] == "default,shop"
-    assert token["secret"].startswith("[]:production.")
-
-
-@for_each("scope", [{"projects": ["*"]}, {"projects": "*"}, {"project": "*", "projects": None}])
-def test_every_project_is_said_in_so_many_words(api, scope):
-    token = api["admin"].post(URL, BACKEND | scope).json()
-    assert token["projects"] == ["*"]
-    assert token["secret"].startswith("*:production.")
-    assert ApiToken.objects.get(id=token["id"]).all_projects
-
-
-@for_each("scope", [{}, {"projects": None}, {"project": None, "environment": None}])
-def test_without_projects_and_environment(api, scope):
-    response = api["admin"].post(URL, {"tokenName": "none", "type": "frontend"} | scope)
+@for_each(
+    ("scope", "projects", "start"),
+    [
+        ({"environment": "production", "project": "shop"}, ["shop"], "shop:production."),
+        ({"environment": "production", "projects": ["shop", "default", "shop"]}, ["default", "shop"], "[]:production."),
+        ({"environment": "production", "projects": ["*"]}, ["*"], "*:production."),
+        ({"environment": "production", "projects": "*"}, ["*"], "*:production."),
+        ({"environment": "production", "project": "*", "projects": None}, ["*"], "*:production."),
+        ({"type": "frontend"}, ["*"], "*:development."),
+        ({"type": "frontend", "projects": None}, ["*"], "*:development."),
+        ({"type": "frontend", "project": None, "environment": None}, ["*"], "*:development."),
+    ],
+)  # fmt: skip
+def test_the_scope_of_a_token(api, scope, projects, start):
+    response = api["admin"].post(URL, {"tokenName": "one", "type": "backend"} | scope)
     assert response.status_code == 201
     token = response.json()
-    assert (token["projects"], token["environment"]) == (["*"], "development")
-    assert token["secret"].startswith("*:development.")
-
-
-def test_no_project_at_all_is_refused(api):
-    check_problem(api["admin"].post(URL, BACKEND | {"projects": []}), "projects")
-    assert not ApiToken.objects.filter(name="checkout").exists()
+    assert (token["projects"], token["project"]) == (projects, ",".join(projects))
+    assert token["secret"].startswith(start)
+    assert start.endswith(f":{token['environment']}.")
+    assert ApiToken.objects.get(id=token["id"]).all_projects is (projects == ["*"])
 
 
 @for_each(
     ("change", "path"),
     [
+        ({"projects": []}, "projects"),
         ({"projects": ["*", "shop"]}, "projects"),
         ({"project": "default"}, "project"),
         ({"projects": ["nosuch"]}, "projects[0]"),
@@ -114,6 +103,7 @@ def test_no_project_at_all_is_refused(api):
 )
 def test_a_malformed_token_is_refused_at_its_path(api, change, path):
     check_problem(api["admin"].post(URL, BACKEND | change), path)
+    assert not ApiToken.objects.filter(name="checkout").exists()
 
 
 def test_unknown_names_come_together_and_name_the_choices(api):
@@ -166,13 +156,9 @@ def test_members_create_tokens_of_their_project(api):
         assert response.json()["projects"] == ["shop"]
 
 
-@for_each("projects", [["default"], ["shop", "default"], ["*"], []])
-def test_project_token_for_more_than_the_project(api, projects):
-    body = {"tokenName": "mine", "type": "frontend", "environment": "development", "projects": projects}
-    response = api["admin"].post("/api/admin/projects/shop/api-tokens", body)
-    check_problem(response, "projects")
-
-
-def test_project_token_of_kind_admin(api):
-    response = api["admin"].post("/api/admin/projects/shop/api-tokens", {"tokenName": "x", "type": "admin"})
-    check_problem(response, "type")
+def test_project_tokens_for_more_than_the_project(api):
+    url = "/api/admin/projects/shop/api-tokens"
+    body = {"tokenName": "mine", "type": "frontend", "environment": "development"}
+    for projects in (["default"], ["shop", "default"], ["*"], []):
+        check_problem(api["admin"].post(url, body | {"projects": projects}), "projects")
+    check_problem(api["admin"].post(url, {"tokenName": "x", "type": "admin"}), "type")

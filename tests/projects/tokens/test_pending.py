@@ -121,12 +121,17 @@ def test_the_list_of_another_installation_is_taken_as_it_is(caplog):
     assert "token 2 is not taken: its type is admin; name it in INIT_ADMIN_API_TOKENS." in caplog.text
 
 
-def test_a_pending_token_keeps_its_expiry():
+def test_a_pending_token_keeps_its_expiry_or_takes_that_of_its_projects():
     secret = f"pay:production.{SECRET}"
     start([{"secret": secret, "expiresAt": "2020-01-01T00:00:00Z"}])
     make(project="pay")
     assert token_of(secret).expires_at == datetime(2020, 1, 1, tzinfo=UTC)
     assert answers(secret) == 401
+
+    start(SEVERAL)
+    start([{"secret": SEVERAL, "projects": ["default"], "expiresAt": "2020-01-01T00:00:00Z"}])
+    assert scope(SEVERAL) == ("production", ["default"])
+    assert token_of(SEVERAL).expires_at == datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def test_an_expiry_set_here_is_not_lost_with_the_next_start(api, caplog):
@@ -138,13 +143,6 @@ def test_an_expiry_set_here_is_not_lost_with_the_next_start(api, caplog):
     start([{"secret": secret, "expiresAt": "2099-01-01T00:00:00Z"}])
     assert "exists and expires at 2020-01-01T00:00:00.000Z; its expiresAt here is not applied." in caplog.text
     assert token_of(secret).expires_at == datetime(2020, 1, 1, tzinfo=UTC)
-
-
-def test_a_pending_token_takes_the_expiry_that_comes_with_its_projects():
-    start(SEVERAL)
-    start([{"secret": SEVERAL, "projects": ["default"], "expiresAt": "2020-01-01T00:00:00Z"}])
-    assert scope(SEVERAL) == ("production", ["default"])
-    assert token_of(SEVERAL).expires_at == datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def test_an_admin_token_is_never_narrowed_in_name_only(caplog):
@@ -224,7 +222,7 @@ def test_a_revoked_pending_token_stays_revoked(caplog):
     assert answers(secret) == 401
 
 
-def test_lists_show_what_a_pending_token_waits_for(api, browse):
+def test_lists_show_what_a_pending_token_waits_for_and_find_it(api, browse):
     secret = f"pay:qa.{SECRET}"
     start([{"secret": secret, "tokenName": "checkout"}])
     (listed,) = api["admin"].get("/api/admin/api-tokens/checkout").json()["tokens"]
@@ -240,8 +238,6 @@ def test_lists_show_what_a_pending_token_waits_for(api, browse):
     assert api["admin"].delete(f"/api/admin/api-tokens/{listed['id']}").status_code == 200
     assert not ApiToken.objects.filter(name="checkout").exists()
 
-
-def test_a_pending_token_is_found_by_its_environment(browse):
     start([{"secret": f"pay:production.{SECRET}", "tokenName": "checkout"}])
     for environment, is_listed in (("production", True), ("development", False)):
         page = browse("admin").get(f"/access/tokens/?environment={environment}").content.decode()

@@ -67,13 +67,11 @@ def test_only_changed_projects_are_counted(api: Any, fields: None, cart: Flag, c
     assert counted == [["default", "docs", "shop"], ["shop"]]
 
 
-def test_counted_ahead(api: Any, fields: None, cart: Flag, counted: list[Any]) -> None:
+def test_counted_ahead_for_readable_projects(api: Any, fields: None, cart: Flag, counted: list[Any]) -> None:
     queries.count_ahead()
     assert uses(api)["plan"] == (2, 2)
     assert counted == [["default", "docs", "shop"]]
 
-
-def test_only_readable_projects_count(api: Any, fields: None, cart: Flag) -> None:
     assert uses(api)["plan"] == (2, 2)
     assert uses(api, "member")["plan"] == (1, 1)  # of shop only
 

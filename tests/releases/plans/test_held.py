@@ -165,7 +165,9 @@ def test_a_breached_safeguard_takes_no_step_back_to_something_else(api, rita, pl
     assert "No step back was taken." in reload(plan).reason
 
 
-def test_a_milestone_is_not_started_before_its_time(api, rita, plan, pass_time):
+def test_a_milestone_is_not_started_before_its_time_but_by_who_may_apply_requests(
+    api, rita, plan, pass_time, shop
+):
     refused = start(api["member"], plan, 1)
     assert refused.status_code == 403
     message = refused.json()["message"]
@@ -175,14 +177,14 @@ def test_a_milestone_is_not_started_before_its_time(api, rita, plan, pass_time):
     apply_approved(api, rita, start_request(plan, 1))
     assert rollout_of() == 25
 
-
-def test_who_may_apply_requests_need_not_wait(api, shop, plan):
     permissions = ("APPLY_CHANGE_REQUEST", "UPDATE_FEATURE_STRATEGY")
-    assert start(reviewer("otto", *permissions), plan, 1).status_code == 200
-    assert (rollout_of(), reload(plan).approved) == (25, True)
+    assert start(reviewer("otto", *permissions), plan, 2).status_code == 200
+    assert (rollout_of(), reload(plan).approved) == (100, True)
 
 
-def test_a_paused_plan_is_not_started_on(api, plan, pass_time):
+def test_a_paused_plan_is_not_started_on_and_going_back_is_free_but_not_from_the_end(
+    api, plan, pass_time, rita
+):
     pass_time(DAY)
     assert (
         api["member"].post(f"{FLAG}/environments/production/progressions/{plan.pk}/pause").status_code == 200
@@ -194,10 +196,6 @@ def test_a_paused_plan_is_not_started_on(api, plan, pass_time):
     pass_time(DAY)
     assert start(api["member"], plan, 1).status_code == 200
 
-
-def test_going_back_is_free_on_the_way_but_not_from_the_end(api, rita, plan, pass_time):
-    pass_time(DAY)
-    assert start(api["member"], plan, 1).status_code == 200
     assert start(api["member"], plan, 0).status_code == 200
     for place in (1, 2):
         pass_time(DAY)

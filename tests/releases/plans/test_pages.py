@@ -14,6 +14,7 @@ from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safegua
 from releases.plans.actions import pause_plan
 from releases.plans.forms import list_steps
 from tests.support.editor_form import Form
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
 from tests.support.playground import live_flag
@@ -149,10 +150,21 @@ def test_where_changes_need_a_request_a_start_becomes_one(browse, shop):
     assert rollout_of() == 5
 
 
-def test_plans_are_listed(browse, owner, plan):
+def test_plans_are_listed_found_by_their_flag_and_named_by_their_strategy(browse, owner, plan):
     assert "cart" in page_text(owner.get("/release-plans/"))
     assert "No release plans." in page_text(browse("outsider").get("/release-plans/"))
     assert plan.name in owner.get("/release-plans/?format=csv").getvalue().decode()
+
+    assert url(plan) in browse("owner").get("/search/?q=cart").text
+    assert url(plan) not in browse("outsider").get("/search/?q=cart").text
+
+    page = owner.get(FLAG).text
+    assert f'href="{url(plan)}">View<' in page
+    assert "/strategies/edit" not in page.partition('class="strategy"')[2].partition("</div>\n</div>")[0]
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy_of().pk}"
+    assert f"This is the strategy of release plan {plan.name}" in page_text(owner.get(address))
+    ReleasePlan.objects.update(state="done")
+    assert "This is the strategy of release plan" not in page_text(owner.get(address))
 
 
 def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, owner):
@@ -192,7 +204,7 @@ def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(owner, ten_perc
     assert "has a release plan" in page_text(refused)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("present", "target", "steps"),
     [
         (10, 50, [15, 25, 50]),
@@ -207,7 +219,7 @@ def test_steps_lead_from_now_to_the_target(present: int, target: int, steps: lis
     assert list_steps(present, target) == steps
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("share", "offered"),
     [("50", "15, 25, 50"), ("5", "7, 5"), ("10", "5, 10"), ("100", "15, 25, 50, 75, 100"), ("0", "")],
 )
@@ -311,7 +323,7 @@ def test_the_form_of_a_strategy_says_who_changes_at_each_step(owner, ten_percent
     assert not ReleasePlan.objects.exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("form", "message"),
     [
         ({"rollouts": "50, 15, 60"}, "must increase, or decrease, from step to step"),
@@ -340,21 +352,6 @@ def test_a_plan_from_the_form_pauses_if_an_expectation_breaks(owner, ten_percent
     assert "Pause if an expectation breaks" in page_text(save(owner, do="refresh"))
     save(owner, when="steps", rollouts="15, 50", pause_if_broken="on")
     assert ReleasePlan.objects.get().pause_if_broken
-
-
-def test_the_strategy_of_a_plan_leads_to_the_plan(owner, plan):
-    page = owner.get(FLAG).text
-    assert f'href="{url(plan)}">View<' in page
-    assert "/strategies/edit" not in page.partition('class="strategy"')[2].partition("</div>\n</div>")[0]
-    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy_of().pk}"
-    assert f"This is the strategy of release plan {plan.name}" in page_text(owner.get(address))
-    ReleasePlan.objects.update(state="done")
-    assert "This is the strategy of release plan" not in page_text(owner.get(address))
-
-
-def test_plans_are_found_by_their_flag(browse, plan):
-    assert url(plan) in browse("owner").get("/search/?q=cart").text
-    assert url(plan) not in browse("outsider").get("/search/?q=cart").text
 
 
 def test_the_page_of_a_plan_changes_what_its_steps_wait_for(browse, shop):

@@ -15,6 +15,7 @@ from releases.plans.add import add_plan, add_steps
 from releases.requests.impact import predict_request
 from releases.requests.propose import add_changes
 from releases.templates.actions import create_template
+from tests.support.for_each import for_each
 from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
 from tests.support.playground import ask, live_flag
 
@@ -219,14 +220,7 @@ def test_a_transition_is_changed_and_removed(api, shop):
     )
 
 
-def test_a_flag_has_one_unfinished_plan_in_an_environment(shop):
-    cart(5)
-    planned()
-    with pytest.raises(Conflict):
-        planned()
-
-
-@pytest.mark.parametrize("rollouts", [[], [0], [101], [5, 50, 25], [5, 5]])
+@for_each("rollouts", [[], [0], [101], [5, 50, 25], [5, 5]])
 def test_steps_lead_one_way(shop, rollouts):
     cart(5)
     with pytest.raises(ValidationError):
@@ -239,16 +233,16 @@ def test_only_rollouts_are_taken_in_steps(shop):
         add_steps(PLACE, str(strategy_of().pk), Steps({}, [5], None), caller=WHO)
 
 
-def test_templates_of_other_projects_and_archived_ones_are_unknown(api, shop):
+def test_unknown_templates_plans_and_milestones_and_a_second_plan_are_refused(api, shop):
     cart(5)
     for template in ("nothing", ""):
         assert api["owner"].post(PLANS, {"templateId": template}, format="json").status_code == 400
     assert api["owner"].post(PLANS, {}, format="json").status_code == 400
 
-
-def test_unknown_plans_and_milestones_are_not_found(api, shop):
-    cart(5)
     plan = planned()
+    with pytest.raises(Conflict):
+        planned()
+
     live_flag("other")
     for url in (
         f"{PLANS}/nothing/milestones/{milestone(plan, 0)}/start",

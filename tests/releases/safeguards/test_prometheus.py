@@ -18,6 +18,7 @@ import requests
 from releases.models import Safeguard
 from releases.plans.due import look_at_due
 from releases.safeguards.numbers import MAX_BYTES, PrometheusError, ask_prometheus
+from tests.support.for_each import for_each
 from tests.support.plans import cart, reload, started
 from tests.support.programs import program
 
@@ -86,13 +87,14 @@ def server(settings: Any) -> Iterator[type[Answers]]:
     running.server_close()
 
 
-@pytest.mark.parametrize(("query", "number"), [("one", 0.25), ("scalar", 3.0), ("none", None), ("nan", None)])
+@for_each(("query", "number"), [("one", 0.25), ("scalar", 3.0), ("none", None), ("nan", None)])
 def test_a_query_has_one_number_or_no_data(server, query, number):
+    server.asked.clear()
     assert ask_prometheus(query, NOW) == number
     assert server.asked == [f"/api/v1/query?query={query}&time=1795507200.000&timeout=5s"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "why"),
     [
         ("two", "one number"),
@@ -106,6 +108,7 @@ def test_a_query_has_one_number_or_no_data(server, query, number):
     ],
 )
 def test_what_is_no_number_says_why(server, query, why):
+    server.asked.clear()
     with pytest.raises(PrometheusError, match=why):
         ask_prometheus(query, NOW)
     assert len(server.asked) == 1

@@ -225,20 +225,13 @@ def test_one_that_fails_holds_up_no_other(ana: Caller, pass_time: Move) -> None:
     assert not is_on("other")
 
 
-def test_maintenance_delays_it(ana: Caller, pass_time: Move) -> None:
+def test_maintenance_and_the_lack_of_a_database_delay_it(ana: Caller, pass_time: Move, caplog: Any) -> None:
     scheduled(ana)
     pass_time(timedelta(minutes=10))
     Installation.objects.update(is_in_maintenance=True)
     apply_due()
     assert outcome()[:2] == ("Scheduled", "pending")
     Installation.objects.update(is_in_maintenance=False)
-    apply_due()
-    assert outcome()[0] == "Applied"
-
-
-def test_without_its_database_it_waits(ana: Caller, pass_time: Move, caplog: Any) -> None:
-    scheduled(ana)
-    pass_time(timedelta(minutes=10))
 
     def absent(*args: Any) -> Any:
         raise OperationalError("the database is away")
@@ -289,7 +282,7 @@ def test_one_that_changes_something_else_by_then_is_suspended(ana: Caller, pass_
     assert not Schedule.objects.exists()
 
 
-def test_looking_for_what_is_due_reads_an_index(ana: Caller, pass_time: Move) -> None:
+def test_threads_of_the_server_look_for_what_is_due_in_an_index(ana: Caller, pass_time: Move) -> None:
     request = scheduled(ana)
     rows = [
         ChangeRequest(project_id="shop", environment_id="production", author_name="x") for _ in range(2_000)
@@ -302,8 +295,6 @@ def test_looking_for_what_is_due_reads_an_index(ana: Caller, pass_time: Move) ->
         cursor.execute("ANALYZE releases_schedule")
     assert "pending_schedules" in due.values_list("pk")[:100].explain()
 
-
-def test_threads_of_the_server_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from flagadmin.core.server import background_tasks
 
     tasks = [

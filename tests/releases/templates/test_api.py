@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from flagadmin.core.audit.models import AuditEvent
+from tests.support.for_each import for_each
 
 GLOBAL = "/api/admin/release-plan-templates"
 OWN = "/api/admin/projects/shop/release-templates"
@@ -50,17 +49,23 @@ def test_a_template_is_created_read_changed_and_deleted(api, shop):
     ]
 
 
-def test_a_milestone_without_a_place_is_where_it_is_in_the_list(api, shop):
+def test_milestones_and_strategies_are_in_the_order_that_they_name_or_have(api, shop):
     milestones = [{"name": "First", "sortOrder": 0}, {"name": "Second", "sortOrder": 1}, {"name": "Third"}]
     made = create(api["editor"], milestones=milestones).json()
     assert [milestone["name"] for milestone in made["milestones"]] == ["First", "Second", "Third"]
 
-
-def test_a_strategy_without_a_place_is_where_it_is_in_the_list(api, shop):
     strategies = [strategy(10) | {"sortOrder": place} for place in (0, None)]
-    made = create(api["editor"], milestones=[{"name": "All", "strategies": [*strategies, strategy(20)]}])
+    made = create(
+        api["editor"], name="All", milestones=[{"name": "All", "strategies": [*strategies, strategy(20)]}]
+    )
     listed = made.json()["milestones"][0]["strategies"]
     assert [each["parameters"]["rollout"] for each in listed] == ["10", "10", "20"]
+
+    strategies = [strategy(50) | {"title": "B", "sortOrder": 1}, strategy(5) | {"title": "A", "sortOrder": 0}]
+    [milestone] = create(
+        api["editor"], name="Some", milestones=[{"name": "Some", "strategies": strategies}]
+    ).json()["milestones"]
+    assert titles(milestone) == ["A", "B"]
 
 
 def test_milestones_and_strategies_are_edited_one_by_one(api, shop):
@@ -82,14 +87,6 @@ def test_milestones_and_strategies_are_edited_one_by_one(api, shop):
 
 def titles(milestone: Any) -> list[str]:
     return [strategy["title"] for strategy in milestone["strategies"]]
-
-
-def test_strategies_of_a_milestone_are_in_the_order_that_they_name(api, shop):
-    strategies = [strategy(50) | {"title": "B", "sortOrder": 1}, strategy(5) | {"title": "A", "sortOrder": 0}]
-    [milestone] = create(api["editor"], milestones=[{"name": "Some", "strategies": strategies}]).json()[
-        "milestones"
-    ]
-    assert titles(milestone) == ["A", "B"]
 
 
 def test_a_place_moves_milestones_and_strategies(api, shop):
@@ -152,7 +149,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("members", "path"), MALFORMED)
+@for_each(("members", "path"), MALFORMED)
 def test_what_is_malformed_is_named(api, shop, members, path):
     answer = create(api["admin"], **members)
     assert answer.status_code == 400, answer.json()
@@ -173,7 +170,7 @@ def test_a_window_is_kept_in_order(api, shop):
     assert window == WINDOW | {"days": [1, 2, 3, 4]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("member", "value"),
     [("zone", "Mars"), ("zone", "../etc"), ("days", [0]), ("days", []), ("from", "9"), ("to", "08:00")],
 )

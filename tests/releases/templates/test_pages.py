@@ -10,6 +10,7 @@ from releases.models import Milestone, ReleaseTemplate
 from releases.templates.actions import create_template
 from releases.templates.pages import find_descents
 from tests.support.editor_form import Form
+from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
@@ -74,7 +75,7 @@ def save(browser: Any, address: str, **changes: str) -> Any:
     return browser.post(address, Form(browser.get(address).text).sent | {"do": "save"} | changes)
 
 
-def test_the_page_says_all_that_strategies_have(browse, template):
+def test_the_page_says_all_that_strategies_have_and_what_is_wrong_with_changes(browse, template):
     page = page_text(browse("owner").get(url(template, "")))
     assert "On for 25 %" in page
     assert "nordic" in page
@@ -82,8 +83,22 @@ def test_the_page_says_all_that_strategies_have(browse, template):
     assert "blue" in page
     assert "after 90 minutes, Tue, Wed, 10:30–15:00 Europe/Oslo" in page
 
+    answer = save(browse("owner"), strategy_url(template), **{"p-rollout": "300"})
+    assert answer.status_code == 400
+    assert "use a whole number from 0 to 100" in page_text(answer)
+    assert milestones()[0].strategies[0]["parameters"] == {"rollout": "25"}
 
-@pytest.mark.parametrize("number", [0, 1])
+    owner, before, name = browse("owner"), milestones(), "x" * 256
+    for path in ("details", "milestones/new", f"milestones/{before[0].pk}"):
+        answer = owner.post(url(template, path), {"name": name, "interval": "keep"}, follow=True)
+        assert "name: must have at most 255 characters, not 256" in page_text(answer)
+    assert owner.post("/release-templates/new/", {"name": name, "rollouts": "5, 100"}).status_code == 400
+    template.refresh_from_db()
+    assert (template.name, [row.name for row in milestones()]) == ("Careful", [row.name for row in before])
+    assert ReleaseTemplate.objects.count() == 1
+
+
+@for_each("number", [0, 1])
 def test_saving_a_strategy_as_it_is_changes_nothing(browse, template, number):
     before = [milestone.strategies for milestone in milestones()]
     saved = save(browse("owner"), strategy_url(template, number=number))
@@ -100,7 +115,14 @@ def test_a_strategy_is_changed_and_keeps_the_rest(browse, template):
     assert milestones()[0].transition == {"intervalMinutes": 90, "window": WINDOW}
 
 
-def test_strategies_are_added_and_removed(browse, template):
+def test_strategies_are_added_and_removed_but_not_overwritten(browse, template):
+    owner, address = browse("owner"), strategy_url(template)
+    mine = Form(owner.get(address).text).sent | {"do": "save", "p-rollout": "30"}
+    save(browse("admin"), address, **{"p-rollout": "40"})
+    answer = owner.post(address, mine)
+    assert answer.status_code == 409
+    assert milestones()[0].strategies[0]["parameters"] == {"rollout": "40"}
+
     owner, second = browse("owner"), milestones()[1]
     add = url(template, "milestones", second.pk, "strategies", "new")
     assert "that of the project" in owner.get(add).text
@@ -110,22 +132,6 @@ def test_strategies_are_added_and_removed(browse, template):
     assert added[1]["parameters"] == {"rollout": "5", "stickiness": "userId"}
     owner.post(strategy_url(template, 1, 0), {"do": "delete"})
     assert [strategy["name"] for strategy in milestones()[1].strategies] == ["flexibleRollout"]
-
-
-def test_what_is_wrong_is_said_beside_its_input(browse, template):
-    answer = save(browse("owner"), strategy_url(template), **{"p-rollout": "300"})
-    assert answer.status_code == 400
-    assert "use a whole number from 0 to 100" in page_text(answer)
-    assert milestones()[0].strategies[0]["parameters"] == {"rollout": "25"}
-
-
-def test_a_strategy_that_somebody_has_changed_meanwhile_is_not_overwritten(browse, template):
-    owner, address = browse("owner"), strategy_url(template)
-    mine = Form(owner.get(address).text).sent | {"do": "save", "p-rollout": "30"}
-    save(browse("admin"), address, **{"p-rollout": "40"})
-    answer = owner.post(address, mine)
-    assert answer.status_code == 409
-    assert milestones()[0].strategies[0]["parameters"] == {"rollout": "40"}
 
 
 def test_milestones_are_added_changed_and_removed(browse, template):
@@ -154,17 +160,6 @@ def test_milestones_are_added_changed_and_removed(browse, template):
     owner.post(url(template, "details"), {"name": "Slow", "description": "Take care"})
     template.refresh_from_db()
     assert (template.name, template.description) == ("Slow", "Take care")
-
-
-def test_names_that_are_too_long_are_refused_not_cut(browse, template):
-    owner, before, name = browse("owner"), milestones(), "x" * 256
-    for path in ("details", "milestones/new", f"milestones/{before[0].pk}"):
-        answer = owner.post(url(template, path), {"name": name, "interval": "keep"}, follow=True)
-        assert "name: must have at most 255 characters, not 256" in page_text(answer)
-    assert owner.post("/release-templates/new/", {"name": name, "rollouts": "5, 100"}).status_code == 400
-    template.refresh_from_db()
-    assert (template.name, [row.name for row in milestones()]) == ("Careful", [row.name for row in before])
-    assert ReleaseTemplate.objects.count() == 1
 
 
 def test_who_may_only_read_changes_nothing(browse, template):
@@ -196,7 +191,9 @@ def test_a_template_is_deleted_after_a_question_and_archived_without(browse, tem
     assert not ReleaseTemplate.objects.exists()
 
 
-def test_the_time_zone_is_that_of_the_window_and_an_unknown_one_is_refused(browse, template):
+def test_the_time_zone_is_that_of_the_window_and_an_unknown_one_is_refused_as_it_was_filled_in(
+    browse, template
+):
     owner = browse("owner")
     assert 'name="zone" value="Europe/Oslo"' in owner.get(url(template, "")).text
     page = url(template, "milestones", str(milestones()[0].pk))
@@ -205,9 +202,6 @@ def test_the_time_zone_is_that_of_the_window_and_an_unknown_one_is_refused(brows
     assert "Enter a time zone such as Europe/Oslo, not Mars." in page_text(refused)
     assert milestones()[0].transition["window"] == WINDOW
 
-
-def test_a_form_with_an_unknown_zone_is_shown_as_it_was_filled_in(browse, template):
-    owner = browse("owner")
     owner.cookies["zone"] = "undefined"
     address = "/release-templates/new/"
     assert 'name="zone" value="UTC"' in owner.get(address).text
@@ -244,13 +238,11 @@ def rollout(**more: Any) -> dict[str, Any]:
     return {"name": "flexibleRollout", "parameters": {"rollout": "50"}} | more
 
 
-def test_a_rollout_without_its_share_is_for_all_users(shop: Any) -> None:
+def test_only_rollouts_to_shares_of_the_same_users_are_compared(shop: Any) -> None:
     everyone = rollout(parameters={})
     assert find_named_descents(rollout(), everyone) == []
     assert find_named_descents(everyone, rollout()) == [("0", "1")]
 
-
-def test_rollouts_to_shares_of_other_users_are_not_compared(shop: Any) -> None:
     ContextField.objects.get_or_create(name="country")
     segment = Segment.objects.create(name="nordic", constraints=[])
     norway = {"contextName": "country", "operator": "IN", "values": ["NO"]}
