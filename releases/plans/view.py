@@ -40,6 +40,7 @@ class PlanView:
     """Reads its data on access."""
 
     template = "plans/of_flag.html"
+    card_template = "plans/next.html"
     buttons_template = "plans/buttons.html"
 
     def __init__(self, plan: ReleasePlan, caller: Caller) -> None:

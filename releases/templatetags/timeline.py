@@ -1,5 +1,5 @@
 """``{% load timeline %}{% time_line flag cells plans marks as line %}`` for the page of a flag, and the cards below it:
-``places|next_plan:plans`` and ``{% answer_now flag places as why %}``.
+``places|next_plan:plans`` and ``{% answer_now flag places %}``.
 """
 
 import random
@@ -21,7 +21,7 @@ from releases.models import ReleasePlan
 from releases.plans.view import PlanView
 from releases.requests.queries import Mark
 from releases.timeline.view import TimeLine, make_time_line
-from releases.why.path import MAX_CONDITIONS, Answer, make_answer
+from releases.why.path import MAX_CONDITIONS, make_answer
 
 register = Library()
 
@@ -46,16 +46,17 @@ def next_plan(places: Sequence[Any], plans: Mapping[str, PlanView]) -> PlanView 
     return next((view for view in views if view and view.plan.state != ReleasePlan.State.DONE), None)
 
 
-@register.simple_tag(takes_context=True)
-def answer_now(context: Mapping[str, Any], flag: Flag, places: Sequence[Any]) -> tuple[Answer, str] | None:
-    """The path to what the lens gets in the first environment, with its page; None without a lens."""
+@register.inclusion_tag("why/brief.html", takes_context=True)
+def answer_now(context: Mapping[str, Any], flag: Flag, places: Sequence[Any]) -> dict[str, Any]:
+    """The path to what the lens gets in the first environment, with its page; nothing without a lens."""
     lens = context.get("lens")
     if not lens or flag.is_archived or not places:
-        return None
+        return {}
     environment, now = places[0].name, timezone.now()
     compiled = compile_flags(read_stored_flags([flag.project_id], environment, {flag.name}), environment)
     evaluation = evaluate(compiled, Context(lens.context), now=now, random=random.random)
     detail = FlagDetails(evaluation, {}, context["caller"], MAX_CONDITIONS).flag(flag.name)
     fault = evaluation.pair(flag.name)[0].fault
     answer = make_answer(explain(evaluation, flag.name), detail, fault, {}, lambda index, rollout: 0)
-    return answer, make_why_url(lens, (flag.project_id, environment, flag.name))
+    url = make_why_url(lens, (flag.project_id, environment, flag.name))
+    return {"answer": answer, "detail": detail, "lens": lens, "url": url}
