@@ -1,4 +1,4 @@
-"""What a worker runs. `serve` loads it once and forks its workers, so that no request waits for an import."""
+"""Loads what a worker runs: once, in `serve`, which forks its workers, so that no request waits for an import."""
 
 import gc
 from functools import lru_cache
@@ -8,10 +8,7 @@ import django
 from django.urls import get_resolver
 
 from flagadmin.core.hook import load_added, load_all
-from flagadmin.core.metrics import attach
-from flagadmin.core.server import tracing
-from flagadmin.core.server.memory import keep_freed, settle
-from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, begin_fork, stop_on_sigterm
+from flagadmin.core.server.memory import settle
 
 PATHS, MAX_LENGTH = 1_000, 200  # remembered paths, and characters of each
 
@@ -33,15 +30,3 @@ def remember_routes(resolver: Any) -> None:
     """Finds the views of recent paths without Django's search, which compares a path with up to 300 patterns."""
     search, remembered = resolver.resolve, lru_cache(PATHS)(resolver.resolve)
     resolver.resolve = lambda path: (remembered if len(path) <= MAX_LENGTH else search)(path)
-
-
-def start(target: str) -> Any:
-    """Called by Granian in each worker, a fork of `serve`. Returns the RSGI application."""
-    begin_fork("flagadmin-work")
-    stop_on_sigterm(SHUTDOWN_TIMEOUT)
-    keep_freed()
-    attach("worker")
-    tracing.begin()  # before Django's middleware is made
-    from flagadmin.rsgi import application
-
-    return application

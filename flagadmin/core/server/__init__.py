@@ -1,6 +1,6 @@
 """The server: worker processes, each with one event loop, and threads for Django.
 
-`manage.py serve` loads the application, and Granian forks its workers (`flagadmin/worker.py`). A request takes a
+`manage.py serve` loads the application (`flagadmin/worker.py`), and Granian forks its workers. A request takes a
 thread only once its body is complete (`flagadmin/rsgi.py`). `background_tasks.py` runs tasks in another fork: most on
 one server at a time in one thread, and tasks that must run on time on all servers, each in its own thread. The event
 loop answers some requests itself (`loop_routes.py`):

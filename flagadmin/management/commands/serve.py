@@ -24,10 +24,16 @@ from flagadmin.core.db.migrate import NewerDatabaseError, check_reachable, is_em
 from flagadmin.core.server import background_tasks, tracing
 from flagadmin.core.server.activation import ActivationError, serve_on, take_passed_socket
 from flagadmin.core.server.event_streams import OTHERS, raise_limit
+from flagadmin.core.server.memory import keep_freed
 from flagadmin.core.server.slow_clients import HTTP1
 from flagadmin.core.server.static_files import collect_static_files
-from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, fork_from_now_on
-from flagadmin.worker import load, start
+from flagadmin.core.server.worker_processes import (
+    SHUTDOWN_TIMEOUT,
+    begin_fork,
+    fork_from_now_on,
+    stop_on_sigterm,
+)
+from flagadmin.worker import load
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -100,7 +106,7 @@ class Command(BaseCommand):
 
         granian.main_loop_interrupt = Wakeup(work)  # called once the workers have been forked
         try:
-            granian.serve(target_loader=start)
+            granian.serve(target_loader=start_worker)
         except SystemExit:
             # On Ctrl+C, workers may exit before this process stops them, which is not an error.
             if not granian.interrupt_signal:
@@ -204,7 +210,7 @@ class RespawnLimit(dict[int, float]):
 def make_server(host: str, port: int, workers: int) -> Any:
     raise_limit(settings.STREAMS_LIMIT + OTHERS)
     granian = Granian(
-        "flagadmin.worker:start",
+        "flagadmin.rsgi:application",
         address=host,
         port=port,
         interface=Interfaces.RSGI,
@@ -225,6 +231,18 @@ def make_server(host: str, port: int, workers: int) -> Any:
     )
     granian.respawned_wrks = RespawnLimit()
     return granian
+
+
+def start_worker(target: str) -> Any:
+    """Called by Granian in each worker, a fork of `serve`. Returns the RSGI application."""
+    begin_fork("flagadmin-work")
+    stop_on_sigterm(SHUTDOWN_TIMEOUT)
+    keep_freed()
+    metrics.attach("worker")
+    tracing.begin()  # before Django's middleware is made
+    from flagadmin.rsgi import application
+
+    return application
 
 
 def close_connections() -> None:
