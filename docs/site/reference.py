@@ -111,9 +111,9 @@ def list_commands() -> list[str]:
 
 
 def describe_command(name: str) -> list[str]:
-    from django.core.management import get_commands, load_command_class
+    from flagadmin.command import CommandLine
 
-    command = load_command_class(get_commands()[name], name)
+    command = CommandLine(["flagadmin"]).fetch_command(name)
     parser = command.create_parser("flagadmin", name)
     lines = [f"### {name}\n", " ".join(str(command.help).split()) + "\n"]
     own = [action for action in parser._actions if is_own(action)]
