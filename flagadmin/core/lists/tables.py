@@ -93,6 +93,11 @@ class ListMixin:
         return (reverse(name), label) if name and (name != self.new[0] or self.may_create()) else ("", "")
 
     @property
+    def is_searched(self) -> bool:
+        """Whether filters may be why the list has no rows."""
+        return any(self.request.GET.get(field.name) for field in self.get_filters())
+
+    @property
     def nothing_found(self) -> str:
         what = "this search" if [field.name for field in self.get_filters()] == ["q"] else "these filters"
         return f"No {self.noun.partition(',')[2]} match {what}."

@@ -101,6 +101,10 @@ class AnalysesPage(ListPage):
             return "No analyses yet. Begin one with More → Did it work? on the page of a flag."
         return "No analyses of this flag."
 
+    @property
+    def is_searched(self) -> bool:
+        return bool(self.request.GET.get("q")) or (self.flag is None and super().is_searched)
+
     @cached_property
     def flag(self) -> Flag | None:
         """The one whose analyses are listed."""
