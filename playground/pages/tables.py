@@ -6,7 +6,7 @@ Counts include all flags; only the page shown is worked out.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -383,11 +383,7 @@ def _describe_payloads(payloads: Sequence[Payload | None]) -> list[str]:
 
 def _find_starts(sizes: Iterable[int]) -> set[int]:
     """The first column of each group except the first."""
-    starts, start = set[int](), 0
-    for size in sizes:
-        start += size
-        starts.add(start)
-    return starts
+    return set(accumulate(sizes))
 
 
 def _align(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[Sequence[Found | None]]]:

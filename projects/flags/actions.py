@@ -1,10 +1,6 @@
-"""Creates flags and changes their metadata (type, description, stale, impression data).
+"""Creates flags and changes their metadata, links and tags, also the tags of several flags of a project.
 
-Adds, changes and removes the links of a flag, for example to its ticket or its design.
-
-Limits on the number of flags in a project and in the whole installation.
-
-Adds and removes tags, on one flag or on several flags of a project.
+Checks the limits on the number of flags in a project and in the installation.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -20,7 +20,6 @@ from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.approvals import access_request, list_proposal
 from releases.requests.approvers import list_approvers
-from releases.requests.pages import revert_request
 from releases.requests.propose import add_changes
 from releases.requests.queries import (
     MAX_LISTED,
@@ -31,6 +30,7 @@ from releases.requests.queries import (
     request_document,
     waiting_for,
 )
+from releases.requests.revert import revert_request
 from releases.requests.review import hash_effect
 from releases.requests.serializers import (
     ChangeBody,

@@ -1,41 +1,30 @@
-"""/projects/ID/change-requests/: lists and shows change requests, and moves them through their states.
+"""/projects/ID/change-requests/: lists and shows change requests, and moves them through their states."""
 
-Reverts an applied request with a new request of the inverse changes.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, hash_document
-from flagadmin.core.errors import InvalidOperation, ValidationError, clip, pluralize
+from flagadmin.core.errors import ValidationError, clip, pluralize
 from flagadmin.core.http.fields import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.access import Caller
 from groups.console import ActionPage, Breadcrumbs, ConfirmPage, ListPage
 from groups.models import User
 from projects.access import access_project
 from projects.console import api_path, project_url
-from projects.definitions import Definitions
-from projects.history.definitions_at import flags_then, just_before
 from projects.models import Project
 from projects.projects.head import make_project_head
-from releases.changes import KINDS
-from releases.derive import ProposedChange, derive_changes
 from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
-from releases.requests.approvals import access_request, check_author, check_state, list_proposal
+from releases.requests.approvals import access_request, check_author, list_proposal
 from releases.requests.approvers import check_may_approve, list_approvers
 from releases.requests.conflicts import name_request
-from releases.requests.impact import list_touched_flags
 from releases.requests.lines import Line, list_lines
-from releases.requests.propose import send_changes
 from releases.requests.queries import read_requests, visible_requests, waiting_for
+from releases.requests.revert import revert_request
 from releases.requests.states import list_possible_states
 from releases.schedules.actions import set_any_state
 from releases.schedules.later import parse_utc
@@ -358,50 +347,3 @@ class EndRequest(ConfirmPage):
             caller=self.caller,
         )
         return DONE[State(row.state)].format(row.pk), request_url(row)
-
-
-@transactional
-def revert_request(project_id: str, request_id: int, *, caller: Caller) -> ChangeRequest:
-    """Sends a request for review that does the inverse. Later changes by others stay.
-
-    Raises NotFound, InvalidOperation if it has not been applied or no request can revert it, ValidationError if a
-    changed object is deleted.
-    """
-    request = access_request(project_id, request_id, caller)
-    check_state(request, "revert", State.APPLIED)
-    title = f"Revert request {request.pk}{f': {request.title}' if request.title else ''}"[:255]
-    return send_changes(
-        project_id, request.environment_id, _find_inverse(request), title=title, caller=caller
-    )
-
-
-def _find_inverse(request: ChangeRequest) -> Sequence[ProposedChange]:
-    applied = datetime.fromisoformat(request.state_times[State.APPLIED])
-    before, after = (_read(request, moment) for moment in (just_before(applied), applied))
-    changes = derive_changes(after, before, archived=set(), answers_only=False)
-    if changes is None:
-        raise InvalidOperation(f"Change request {request.pk} has archived a flag. Revive it instead.")
-    made = list(request.changes.all())
-    if reason := next(filter(None, (KINDS[change.action].why_final for change in made)), ""):
-        raise InvalidOperation(f"Change request {request.pk} {reason}")
-    inverse = [change for change in changes if change.feature] + list(_invert_segments(made))
-    if not inverse:
-        plans = all(KINDS[change.action].is_later for change in made)
-        what = "only release plans or safeguards. Change these again instead" if plans else "nothing"
-        raise InvalidOperation(f"Change request {request.pk} has changed {what}.")
-    return inverse
-
-
-def _invert_segments(changes: Iterable[Change]) -> Iterator[ProposedChange]:
-    """The earlier states of changed segments, whether a flag uses them or not."""
-    for change in changes:
-        before = KINDS[change.action].invert(change.payload, change.made_from)
-        if before is not None:
-            yield ProposedChange("", change.action, before)
-
-
-def _read(request: ChangeRequest, moment: datetime) -> Definitions:
-    """The touched flags, without their parents, at that time."""
-    names = list_touched_flags(request)
-    then = flags_then(names, [request.project_id], request.environment_id, moment)
-    return Definitions.of(then.select(names).flags, then.segments)

@@ -14,7 +14,8 @@ FLAG = {"name": "checkout-redesign", "enabled": False, "strategies": [], "projec
 
 
 def test_the_example_gives_a_reason() -> None:
-    [example] = [block.text for block in blocks("docs/engine.md") if block.language == "python"]
+    python = (block.text for block in blocks("docs/engine.md") if block.language == "python")
+    [example] = [text for text in python if "compile_snapshot(" in text]
     *statements, last = example.strip().splitlines()
     names: dict[str, Any] = {
         "compile_snapshot": compile_snapshot,

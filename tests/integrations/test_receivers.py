@@ -46,7 +46,10 @@ def raw():
 
 
 def read_request(connection):
-    connection.recv(65_536)
+    """Reads to the end of the body, which arrives after the headers."""
+    received = b""
+    while not received.endswith(b"{}"):
+        received += connection.recv(65_536)
 
 
 @pytest.fixture

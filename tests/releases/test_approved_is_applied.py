@@ -29,8 +29,8 @@ from releases.derive import ProposedChange
 from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Schedule
 from releases.plans.due import take_step
 from releases.requests.apply import make_changes
-from releases.requests.pages import revert_request
 from releases.requests.propose import add_changes
+from releases.requests.revert import revert_request
 from releases.requests.states import set_state
 from releases.schedules.actions import schedule_request
 from releases.schedules.due import apply_scheduled

@@ -21,7 +21,7 @@ from projects.segments.actions import update_segment
 from projects.strategies.actions import update_strategy
 from releases.models import ReleasePlan, Schedule
 from releases.plans.due import take_step
-from releases.requests.pages import revert_request
+from releases.requests.revert import revert_request
 from releases.requests.states import set_state
 from releases.schedules.actions import schedule_request
 from releases.schedules.due import apply_scheduled

@@ -10,7 +10,7 @@ from projects.definitions import read_definitions
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.strategies.actions import update_strategy
 from releases.models import ChangeRequest
-from releases.requests.pages import revert_request
+from releases.requests.revert import revert_request
 from releases.templates.actions import create_template
 from tests.support.change_requests import REQUESTS, enter, sent, turn
 from tests.support.playground import live_flag

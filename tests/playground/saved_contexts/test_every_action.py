@@ -90,7 +90,7 @@ HARMLESS = {
         releases.requests.details.set_title releases.requests.propose.add_changes
         releases.requests.propose.delete_request releases.requests.propose.edit_change
         releases.requests.propose.keep_change releases.requests.propose.remove_change
-        releases.requests.pages.revert_request releases.requests.states._set_state
+        releases.requests.revert.revert_request releases.requests.states._set_state
         releases.requests.propose.send_changes releases.schedules.later.save_later
         releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
         releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",
