@@ -43,8 +43,7 @@ class LinkTemplate(Body):
 
 
 class ProjectChanges(Body):
-    """Settings whose fields are not declared have those of the model."""
-
+    # A setting that has no field here gets that of its column.
     description = NullableText(required=False)
     mode = serializers.ChoiceField(
         Project.Mode.values,
