@@ -90,13 +90,17 @@ class MaintenanceProcess:
 
     def __init__(self) -> None:
         self._process: multiprocessing.Process | None = None
+        self._begun, self._pause = -MAX_PAUSE, 0.0  # seconds
 
     def keep(self) -> None:
-        """Starts the process, again if it has ended."""
+        """Starts the process, again if it has ended: at first at once, then after 1, 2, 4 to 60 seconds of life."""
+        now, lived = time.monotonic(), time.monotonic() - self._begun
         if self._process:
-            if self._process.is_alive():
+            if self._process.is_alive() or lived < self._pause:
                 return
             log.error("The maintenance process has ended (%s); starting another.", self._process.exitcode)
+        self._pause = min(2 * self._pause or 1.0, MAX_PAUSE) if lived < MAX_PAUSE else 0.0
+        self._begun = now
         self._process = multiprocessing.Process(target=_maintain_until_told)
         self._process.start()
 

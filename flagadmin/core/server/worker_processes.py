@@ -47,9 +47,10 @@ def fork_from_now_on() -> None:
     A fork starts with SIGINT and SIGTERM blocked: this process's handlers would receive them.
     """
     multiprocessing.set_start_method("fork", force=True)
+    masks = []
     os.register_at_fork(
-        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS),
-        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS),
+        before=lambda: masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop()),
     )
 
 
@@ -58,9 +59,9 @@ def begin_fork(name: str) -> None:
     if it outlived `serve`, it would keep the port and the database in use at the next start.
     """
     parent = multiprocessing.parent_process()
-    prctl = ctypes.CDLL(None).prctl
-    prctl(_PR_SET_NAME, name.encode())
-    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if prctl := getattr(ctypes.CDLL(None), "prctl", None):  # Linux has it
+        prctl(_PR_SET_NAME, name.encode())
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if parent is None or os.getppid() != parent.pid:
         os._exit(1)
 
