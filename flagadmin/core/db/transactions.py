@@ -50,7 +50,7 @@ class Action(dict[Hashable, Callable[[], None]]):
     """The running action of a connection: functions to call at its end."""
 
     depth = 0
-    """The number of running actions inside it."""
+    """The number of running actions inside it. -1: the next one makes its only change (`change_once`)."""
     events: list[Any] | None = None
     """Audit events to record later (`recording_together`), None to record them at once."""
     ignores_maintenance = False
@@ -83,7 +83,7 @@ def is_whole_action() -> bool:
 
 
 def change_once() -> None:
-    """If the running action is a whole one, so is the only action that it calls to change flags or segments."""
+    """If the running action is a whole one, so is the next that it calls, which alone changes flags or segments."""
     if (action := find_action()) is not None and action.depth == 0:
         action.depth = -1
 
@@ -130,11 +130,12 @@ def run_with_retries(work: Callable[[], R]) -> R:
 
 def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
     if (outer := find_action()) is not None:
+        before = outer.depth
         outer.depth += 1
         try:
             return action(*args, **kwargs)
         finally:
-            outer.depth -= 1
+            outer.depth = before if before >= 0 else 1
     running = Action()
     setattr(connection, "action", running)  # noqa: B010 - our own attribute
     try:
