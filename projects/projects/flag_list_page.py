@@ -160,12 +160,10 @@ class FlagListPage(ListPage):
         }
 
     def free_chips(self, listing: Listing) -> Iterable[FreeChip]:
-        chips = free_chips(listing, self.chips)
-        more = join_chips(
-            "More",
-            listing,
-            [*({"tag"} - {*self.chips}), *MORE, *map(make_environment_key, self.scope.environments)],
-        )
+        joined = {"tag", *MORE, *map(make_environment_key, self.scope.environments)}.difference(self.chips)
+        typed = {field.name for field, _ in listing.filters if field.name in joined and field.is_typed}
+        chips = free_chips(listing, [*self.chips, *typed])
+        more = join_chips("More", listing, [*joined - typed])
         return [*chips, more] if more.groups else chips
 
     def list_projects(self) -> Sequence[str]:

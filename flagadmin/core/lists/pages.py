@@ -381,8 +381,10 @@ def free_chips(listing: Listing, names: Sequence[str], *, cleared: Sequence[str]
 
 
 def join_chips(label: str, listing: Listing, names: Sequence[str]) -> FreeChip:
-    """One chip for the unset filters of these names."""
-    fields = [field for field, value in listing.filters if field.name in names and not value]
+    """One chip for the unset filters of these names that have options."""
+    fields = [
+        field for field, value in listing.filters if field.name in names and not value and field.options
+    ]
     return FreeChip(
         Filter("", label), (), [(field.label, _make_links(field, listing, ())) for field in fields]
     )

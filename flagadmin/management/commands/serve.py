@@ -104,7 +104,9 @@ class Command(BaseCommand):
                 maintenance.keep()
                 if left and accepts(address):
                     self.stdout.write(left.pop())
-            except OSError:  # no room for a process or for output must not end the loop that keeps the workers
+            except (
+                OSError
+            ):  # no room for a process or for output must not end the loop that keeps the workers
                 log.exception("flagadmin serves on, and tries again.")
 
         granian.main_loop_interrupt = Wakeup(work)  # called once the workers have been forked

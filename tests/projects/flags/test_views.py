@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.lists.pages import MAX_OPTIONS
 from projects.flags.lists.views import MAX_VIEWS
-from projects.models import Flag, FlagView
+from projects.models import Flag, FlagTag, FlagView
 from tests.support.for_each import for_each
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -100,3 +101,16 @@ def test_by_api(api: Any, shop: Any) -> None:
     assert viewer.delete(address).status_code == 204
     assert viewer.delete(address).status_code == 404
     assert "colour" in viewer.post(API, {"name": "a", "query": "colour=red"}, format="json").text
+
+
+def test_more_filters_offers_a_projects_tags_by_typing_if_there_are_many(browse: Any, shop: Any) -> None:
+    cart = live_flag("cart")
+    viewer, typed = browse("viewer"), '<input name="tag"'
+    offered = '<p class="tiny muted">Tag</p>'
+    made = [FlagTag(flag=cart, tag_type_id="simple", value=f"t{number}") for number in range(MAX_OPTIONS + 1)]
+    seen = []
+    for tags in (), made[:1], made[1:]:
+        FlagTag.objects.bulk_create(tags)
+        page = viewer.get("/projects/shop/").text
+        seen.append((offered in page, typed in page))
+    assert seen == [(False, False), (True, False), (False, True)]
