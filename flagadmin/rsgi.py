@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
@@ -43,7 +42,7 @@ from flagadmin.core.server.slow_clients import (
     send_large,
     watch_readers,
 )
-from flagadmin.worker import load
+from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
 
 
@@ -304,6 +303,4 @@ def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
         environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
 
 
-load()
-wsgi_application = get_wsgi_application()
 application = Application()
