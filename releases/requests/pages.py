@@ -59,12 +59,19 @@ class RequestList(ListPage):
             '<small class="below">{{ row.request.pk }} · {{ row.request.change_count|grouped }} '
             "change{{ row.request.change_count|pluralize }}</small>",
         ),
-        Column("environment", "Environment", by=("environment", "id"), value="request.environment_id"),
+        Column(
+            "environment",
+            "Environment",
+            by=("environment", "id"),
+            value="request.environment_id",
+            css="word",
+        ),
         Column(
             "users",
             "Users",
             numeric=True,
             shown='default:"–"',
+            css="short",
             attributes='{% if row.users %} title="Measured when it was last sent or reviewed"{% endif %}',
         ),
         Column(
@@ -86,6 +93,7 @@ class RequestList(ListPage):
             by=("author_name", "id"),
             csv="request.author_name",
             cell="{{ row.request.author_full_name }}",
+            css="word",
         ),
         Column("created", "Begun", by=("created_at",), value="request.created_at", shown="day"),
     )
@@ -146,6 +154,7 @@ class AllRequestsPage(RequestList):
             by=("project", "id"),
             csv="request.project_id",
             cell="{{ row.request.project.name }}",
+            css="word",
         ),
         *RequestList.columns[1:],
     )
