@@ -9,6 +9,10 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 # The processes that start these count their work.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
+from flagadmin.core.server.memory import keep_freed  # noqa: E402
+
+keep_freed()
+
 from flagadmin.worker import load  # noqa: E402
 
 load()

@@ -29,7 +29,7 @@ _set_option = getattr(ctypes.CDLL(None), "mallopt", None)
 
 
 def keep_freed() -> None:
-    """Makes malloc keep freed memory. Call it before other threads start."""
+    """Makes malloc keep freed memory, also in forks. Call it first: arenas that a thread has made stay in use."""
     for option, value in KEEP_FREED.items():
         if _set_option is not None:
             _set_option(option, value)

@@ -55,6 +55,7 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=2, help="worker processes (2)")
 
     def handle(self, *, host: str, port: int, workers: int, greeting: str = "", **options: Any) -> None:
+        keep_freed()
         try:
             listener = take_passed_socket()
         except ActivationError as error:
@@ -242,7 +243,6 @@ def start_worker(target: str) -> Any:
     """Called by Granian in each worker, a fork of `serve`. Returns the RSGI application."""
     begin_fork("flagadmin-work")
     stop_on_sigterm(SHUTDOWN_TIMEOUT)
-    keep_freed()
     metrics.attach("worker")
     tracing.begin()  # before Django's middleware is made
     from flagadmin.rsgi import application
