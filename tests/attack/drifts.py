@@ -116,8 +116,11 @@ class Plan(NamedTuple):
         """What falls if the member may start a milestone."""
         before, milestone = self.world.find_answers(), self.document["milestones"][number]["id"]
         status, _ = self.world.call("outsider", "POST", f"{self.path}/milestones/{milestone}/start")
-        held = status in refusals and self.world.find_answers() == before
-        return "" if held else f"starting milestone {number}: {status}"
+        differing = [
+            pair for pair in zip(before, self.world.find_answers(), strict=True) if pair[0] != pair[1]
+        ]
+        held = status in refusals and not differing
+        return "" if held else f"starting milestone {number}: {status}, before and after: {differing}"
 
 
 def on(features: list[Any]) -> list[Any]:
