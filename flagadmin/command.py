@@ -19,6 +19,7 @@ from flagadmin import __version__, client
 from flagadmin.core.db.bundled import server
 from flagadmin.core.db.migrate import check_reachable
 from flagadmin.core.db.transactions import is_schema_incomplete
+from flagadmin.core.server.memory import on_one_stack
 
 GROUPS = {
     "Serving": ("serve", "demo"),
@@ -96,6 +97,7 @@ def read_first_sentence(command: BaseCommand) -> str:
     return text.split(". ")[0].rstrip(".") + "."
 
 
+@on_one_stack
 def main() -> None:
     gc.disable()  # until `fetch_command`: collection takes a quarter of the loading time
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")

@@ -33,7 +33,7 @@ from flagadmin.core.http.request_headers import choose_address, get_peer
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
 from flagadmin.core.server.loop_routes import Ready, is_writing
-from flagadmin.core.server.memory import LARGE, trim
+from flagadmin.core.server.memory import LARGE, on_one_stack, trim
 from flagadmin.core.server.receiving import BodyReceiver
 from flagadmin.core.server.slow_clients import (
     answering,
@@ -201,6 +201,7 @@ def _check_known(environ: dict[str, Any]) -> None:
         connections.close_all()
 
 
+@on_one_stack
 def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
     """Runs the WSGI application in a thread. Returns its answer and Django's response.
 

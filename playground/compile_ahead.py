@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from django.conf import settings
 from django.db import Error, connection
 
+from flagadmin.core.server.memory import on_one_stack
 from playground.pages.form import choose_default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead
@@ -28,7 +29,7 @@ REST = 3  # pause after a step, in multiples of its duration
 
 
 async def start() -> None:
-    threading.Thread(target=_run, name="compile-ahead", daemon=True).start()
+    threading.Thread(target=on_one_stack(_run), name="compile-ahead", daemon=True).start()
 
 
 def _run() -> None:

@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.server.memory import on_one_stack
 from tests.support import cpu
 
 # A file's tests stay together if they share a fixture; others are taken in portions, so that no child is last for long.
@@ -275,6 +276,7 @@ def become_child(config: Any, number: int, pipe: Connection) -> None:
     capture.suspend_global_capture()
 
 
+@on_one_stack
 def run_assigned(session: pytest.Session, pipe: Connection) -> None:
     indices = _assigned(pipe)
     index = next(indices, None)

@@ -21,6 +21,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from flagadmin.core.db.transactions import Lock, hold_if_free
 from flagadmin.core.metrics import attach, process_name, sample
 from flagadmin.core.server import process_metrics  # noqa: F401 - its samplers are those of this process, too
+from flagadmin.core.server.memory import on_one_stack
 from flagadmin.core.server.worker_processes import begin_fork
 
 log = logging.getLogger("flagadmin.runtime")
@@ -126,11 +127,12 @@ def _maintain_until_told() -> None:
 def start_maintenance(stop: threading.Event) -> list[threading.Thread]:
     """Starts the threads that run due tasks until `stop` is set, and the threads of the loops."""
     threads = [
-        threading.Thread(target=_maintain, args=(stop, everywhere), name=name, daemon=True)
+        threading.Thread(target=on_one_stack(_maintain), args=(stop, everywhere), name=name, daemon=True)
         for everywhere, name in ((False, "maintenance"), (True, "due"))
     ]
     threads += [
-        threading.Thread(target=loop, args=(stop,), name=loop.__module__, daemon=True) for loop in _loops
+        threading.Thread(target=on_one_stack(loop), args=(stop,), name=loop.__module__, daemon=True)
+        for loop in _loops
     ]
     for thread in threads:
         thread.start()

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from flagadmin.core.change_options import ChangeOptions, changing, get_change_options, get_comment
 from flagadmin.core.errors import ServiceUnavailable
 from flagadmin.core.http.logs import request_id
+from flagadmin.core.server.memory import on_one_stack
 
 log = logging.getLogger("flagadmin.processes")
 
@@ -164,6 +165,7 @@ def _run_on_its_own(*arguments: Any) -> None:
     _run(*arguments)
 
 
+@on_one_stack
 def _run(identifier: str, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
     request_id.set(identifier)
     return work(*args, **kwargs)

@@ -5,7 +5,6 @@ check are counted, because references can make a small schema take exponential t
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import islice
@@ -20,6 +19,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from flagadmin.core.errors import Problem, choices, clip
+from flagadmin.core.server.memory import on_one_stack
 from playground.engine.literals import objects_of
 from playground.engine.operators import compile_pattern, find_fault
 
@@ -35,7 +35,6 @@ MAX_STEPS = 1_000_000
 """Of the payloads of a flag; it takes at most about 2 s."""
 MAX_ALL_STEPS = 2_000_000
 """Of the payloads of all flags of a change, because the project stays locked meanwhile."""
-QUICK_STEPS = 20_000
 MAX_SHOWN = 5
 """Problems of one payload."""
 MAX_MESSAGE = 200
@@ -258,6 +257,7 @@ def make_pointer(path: Sequence[str | int] | Any) -> str:
 # Payloads ---------------------------------------------------------------------------------------------------
 
 
+@on_one_stack
 def _find_errors(schema: Any, value: Any, steps: int) -> tuple[list[ValidationError], int]:
     """The first errors of a payload, and the steps that are left."""
     token = _steps_left.set(steps)
@@ -266,18 +266,6 @@ def _find_errors(schema: Any, value: Any, steps: int) -> tuple[list[ValidationEr
         return errors, _steps_left.get()
     finally:
         _steps_left.reset(token)
-
-
-def _find_errors_anywhere(schema: Any, value: Any, steps: int) -> tuple[list[ValidationError], int]:
-    """Finishes a costly check in a thread of its own, whose stack is always equally deep.
-
-    At some depths, Python 3.11 maps and unmaps memory with each call, so that a check takes up to 7 times as long.
-    """
-    try:
-        return _find_errors(schema, value, min(steps, QUICK_STEPS))
-    except (_TooCostly, RecursionError):
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(_find_errors, schema, value, steps).result()
 
 
 class PayloadCheck:
@@ -312,7 +300,7 @@ class PayloadCheck:
         budget = min(self._left, self._left_of_all)
         errors, left, message = list[ValidationError](), 0, ""
         try:
-            errors, left = _find_errors_anywhere(schema, value, budget)
+            errors, left = _find_errors(schema, value, budget)
         except (_TooCostly, RecursionError, OverflowError):
             message = "takes too many steps to check against the payload schema"
         self._left, self._left_of_all = self._left - (budget - left), self._left_of_all - (budget - left)

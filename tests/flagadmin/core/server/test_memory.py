@@ -2,9 +2,11 @@
 
 import gc
 import json
+import resource
 import subprocess
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -166,3 +168,19 @@ def test_full_collections_skip_what_the_first_requests_load():
     """A search for cycles among all of it would keep every request waiting for 140 ms. Later objects are searched."""
     done = subprocess.run([sys.executable, "-c", SETTLED], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True", "True"]
+
+
+def test_no_call_maps_a_new_piece_of_the_stack():
+    """At any depth. Each of these loops would touch a new page with each call if the stack ended just there."""
+
+    def loop(depth):
+        if depth:
+            return loop(depth - 1)
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        for _ in range(1_000):
+            (lambda: None)()
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+    faults = memory.on_one_stack(lambda: {depth: loop(depth) for depth in range(300)})
+    with ThreadPoolExecutor(1) as thread:
+        assert max(thread.submit(faults).result().values()) < 100
