@@ -179,6 +179,7 @@ def test_a_live_flag_elsewhere_that_depends_on_one_stands_against_it(api, legacy
     record = refused(admin.delete(f"{URL}/legacy"), 403, "InvalidOperationError")
     assert "cart" in record["message"]
     assert "legacy-old-a" in record["message"]
+    assert [error.message for error in find_blockers(legacy[0].project).errors] == [record["message"]]
     assert rows() == before
 
 
