@@ -172,6 +172,9 @@ def post(client: Any, **members: Any) -> Any:
 def test_a_flag_that_is_off_stays_off(cart: Promotion) -> None:
     plan = planned(cart)
     assert plan.flags["cart"].reason == "Stays off in production."
+    enable_flag("shop", "cart", "production", caller=WHO)
+    assert planned(cart).flags["cart"].reason == ""
+    disable_flag("shop", "cart", "production", caller=WHO)
     promote_flags(cart, caller=WHO)
     document = documents("production")["cart"]
     assert (document["enabled"], len(document["strategies"])) == (False, 1)

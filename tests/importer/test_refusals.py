@@ -11,6 +11,7 @@ from tests.importer.contents import contents
 from tests.importer.refused import SCHEMA, VALUES
 from tests.support.cast import make_project
 from tests.support.import_bodies import body, strategy
+from tests.support.records import refused
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"
@@ -182,3 +183,13 @@ def test_without_an_active_project_nothing_is_found(path: str, project: str, mes
     assert contents() == before
     errors = json.loads(api["admin"].post(VALIDATE, sent).content)["errors"]
     assert errors[0] == {"message": message, "affectedItems": []}
+
+
+def test_the_last_flag_that_there_is_room_for(api: Any, settings: Any) -> None:
+    assert api["admin"].post(VALIDATE, body("app-one", project="named")).json()["errors"] == []
+
+    settings.FLAGS_LIMIT = m.Flag.objects.active().count() + 1
+    assert api["admin"].post(IMPORT, body("one")).status_code == 200
+    record = refused(api["admin"].post(IMPORT, body("two")), 400, "ValidationError")
+    limit = settings.FLAGS_LIMIT
+    assert f"1 new flags would make {limit + 1} in all; at most {limit} are allowed" in record["message"]

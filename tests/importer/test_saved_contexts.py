@@ -192,6 +192,24 @@ def test_too_many(shop, monkeypatch):
     assert "more than 1 saved contexts of no project" in message
 
 
+def test_as_many_expectations_as_allowed_are_too_many_with_those_of_others(shop, monkeypatch):
+    monkeypatch.setattr("importer.plan.build.MAX_EXPECTATIONS", 1)
+    assert problems(entry("Ada", expects("cart"))) == []
+    live_flag("other")
+    SavedContext.objects.create(name="Ada", context=CONTEXT, expectations=[stored_expectation("other")])
+    [(path, message)] = problems(entry("Ada", expects("cart")))
+    assert path == "data.savedContexts[0].expectations"
+    assert message == "saved context Ada: would be more than 1 with those of other flags"
+
+
+def test_nothing_is_expected_of_a_flag_that_the_file_archives(shop):
+    live_flag("cart")
+    archiving = given(entry("Ada", expects("cart")), on=False)
+    archiving["data"]["features"][0]["archived"] = True
+    plan = plan_import(read_body(archiving), caller=WHO)
+    assert [issue.message for issue in plan.issues] == ["saved context Ada: flag cart not found"]
+
+
 def test_those_of_no_project_need_a_permission_of_their_own(callers, shop):
     imported(entry("Ada", project="shop"), caller=callers("owner"))
     with pytest.raises(NoAccess, match="context field"):
