@@ -20,9 +20,7 @@ from playground.comparison.states import Stored
 from playground.engine.compilation import compile_snapshot
 from playground.engine.evaluator import Evaluation
 from playground.engine.snapshot import Snapshot
-from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, read_strategy_titles
-from playground.pages.form import FormOptions, fill_with_saved, make_form, offer_saved, read_form_options
-from playground.pages.lines import (
+from playground.pages.evaluations import (
     evaluate_columns,
     find_used_fields,
     get_engine_snapshots,
@@ -30,6 +28,8 @@ from playground.pages.lines import (
     make_past_request,
     read_shown_revisions,
 )
+from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, read_strategy_titles
+from playground.pages.form import FormOptions, fill_with_saved, make_form, offer_saved, read_form_options
 from playground.pages.query import (
     PlaygroundQuery,
     keep_if_long,

@@ -17,8 +17,8 @@ from playground.engine.definitions import FlagDefinition
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import explain
 from playground.lens import Lens, Told, evaluate_for, find_lens, make_why_url, tell
+from playground.pages.evaluations import list_fields
 from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetail, FlagDetails, read_strategy_titles
-from playground.pages.lines import list_fields
 from playground.pages.query import flatten_context
 from playground.saved_contexts.actions import may_change, may_save
 from playground.saved_contexts.expectations import compile_flags, read_stored_flags
