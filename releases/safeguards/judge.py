@@ -41,8 +41,12 @@ from releases.safeguards.numbers import (
 from releases.safeguards.queries import get_safeguard_path
 from releases.safeguards.rules import TIME_RANGES, TOTALS, narrow_to_environment
 
+log = logging.getLogger("flagadmin.releases")
+
 SILENCE = timedelta(minutes=20)
 """Time without a report after which there is no data."""
+BY_SAFEGUARD = Caller.system("Safeguard")
+"""Acts on behalf of the permitted user who set the safeguard."""
 
 
 class State(StrEnum):
@@ -157,21 +161,14 @@ def is_too_early(safeguard: Safeguard, begin: datetime, now: datetime) -> bool:
 
 
 def compare(safeguard: Safeguard, value: float) -> Verdict:
-    is_breached = value > safeguard.threshold if safeguard.operator == ">" else value < safeguard.threshold
-    side = (
-        ("above" if is_breached else "below")
-        if safeguard.operator == ">"
-        else ("below" if is_breached else "above")
-    )
-    more = " than without the flag" if safeguard.compares else ""
-    compared = f"{value:+.4g}{more}, limit {safeguard.threshold:+g}" if more else f"{value:.4g}"
-    sentence = (
-        f"{safeguard}: {compared}."
-        if more
-        else f"{safeguard} {side} {safeguard.threshold:g}: {compared} now."
-    )
-    state = State.BREACHED if is_breached else State.HOLDS
-    return Verdict(safeguard, state, sentence, value)
+    limit, is_upper = safeguard.threshold, safeguard.operator == ">"
+    is_breached = value > limit if is_upper else value < limit
+    if safeguard.compares:
+        sentence = f"{safeguard}: {value:+.4g} than without the flag, limit {limit:+g}."
+    else:
+        side = "above" if is_breached == is_upper else "below"
+        sentence = f"{safeguard} {side} {limit:g}: {value:.4g} now."
+    return Verdict(safeguard, State.BREACHED if is_breached else State.HOLDS, sentence, value)
 
 
 def _judge_alert(safeguard: Safeguard) -> Verdict:
@@ -204,13 +201,6 @@ def find_breach(verdicts: Iterable[Verdict]) -> Verdict | None:
     return min(
         breached, key=lambda verdict: order.index(Safeguard.Action(verdict.safeguard.action)), default=None
     )
-
-
-log = logging.getLogger("flagadmin.releases")
-
-
-BY_SAFEGUARD = Caller.system("Safeguard")
-"""Acts on behalf of the permitted user who set the safeguard."""
 
 
 def look_at_flags() -> None:

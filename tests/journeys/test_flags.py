@@ -103,13 +103,6 @@ def test_a_flag_is_created_switched_on_archived_and_revived(walk):
 # Reverting --------------------------------------------------------------------------------------------------
 
 
-def turned_off(walk):
-    page = walk("admin", DARK)
-    page.press("dark-theme in development")
-    assert not is_on("dark-theme", "development")
-    return page
-
-
 def test_a_change_is_turned_back_in_three_clicks(walk):
     page, before = walk("admin", DARK), is_on("dark-theme")
     done = f"Turn {'off' if before else 'on'} dark-theme in production"

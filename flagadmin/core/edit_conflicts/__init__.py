@@ -1,8 +1,8 @@
 """Optimistic locking: an action with ``expected`` fails if the object has changed since the caller read it.
 
 The version of an object is the fingerprint of its document, compared in the action's transaction while the
-object is locked. Three callers send one: API clients in ``If-Match`` (``etags.py``), forms of the console
-(``forms.py``) and of the admin site (``forms.py``) in a hidden field.
+object is locked. API clients send one in ``If-Match`` (``etags.py``), forms of the console and of the admin site in a
+hidden field (``forms.py``).
 """
 
 import hashlib
