@@ -40,6 +40,8 @@ from projects.states import apply, changes, describe, is_changed_again, permissi
 
 MAX_FLAGS = 100
 """A change of more flags is not reverted at once."""
+MAX_EVENTS = 1_000
+"""Nor is one with more events."""
 
 _TAGS = (E.FEATURE_TAGGED, E.FEATURE_UNTAGGED)
 _SCHEMA = E.FEATURE_PAYLOAD_SCHEMA_UPDATED
@@ -124,13 +126,14 @@ class ChangePlan:
 
 
 def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEvent]:
-    """The events of an event's change, newest first; only those of a flag if it is named.
+    """The events of an event's change, newest first; only those of a flag if it is named. At most one more than are
+    reverted at once.
 
     Raises NotFound.
     """
     event = get_or_404(readable_events(caller), f"Event {event_id} not found.", pk=event_id)
     events = change_of(event, caller=caller)
-    listed = list((events.filter(feature=flag) if flag else events)[: MAX_FLAGS * 10])
+    listed = list((events.filter(feature=flag) if flag else events)[: MAX_EVENTS + 1])
     if not listed:
         raise NotFound(f"Flag {flag} is not part of this change.")
     return listed
@@ -162,8 +165,11 @@ def _find_refusal(events: Sequence[AuditEvent]) -> str:
         return f"This change cannot be reverted: it {make_sentence(others[-1])}."
     if not any(event.type in REVERTIBLE for event in events):
         return "There is nothing to revert."
-    if len({event.feature for event in events}) > MAX_FLAGS:
-        return f"A change of more than {MAX_FLAGS} flags cannot be reverted at once. Revert it flag by flag."
+    if len({event.feature for event in events}) > MAX_FLAGS or len(events) > MAX_EVENTS:
+        return (
+            f"A change of more than {MAX_FLAGS} flags or with more than {MAX_EVENTS:,} events cannot be reverted at "
+            "once. Revert it flag by flag."
+        )
     return ""
 
 
@@ -381,7 +387,7 @@ def _find_undoable(caller: Caller) -> AuditEvent | None:
     newest = recorded and recorded.newest_first().first()
     if not newest or (timezone.now() - newest.created_at).total_seconds() > 60:
         return None
-    events = list(change_of(newest, caller=caller)[: MAX_FLAGS * 10])
+    events = list(change_of(newest, caller=caller)[: MAX_EVENTS + 1])
     return newest if find_offered({0: events}, caller) else None
 
 

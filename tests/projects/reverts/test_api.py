@@ -15,6 +15,7 @@ pytestmark = pytest.mark.django_db
 FEATURES = "/api/admin/projects/shop/features"
 CART = f"{FEATURES}/cart"
 PRODUCTION = f"{CART}/environments/production"
+SCHEMA = {"type": "object"}
 VARIANT = {"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}
 
 
@@ -49,6 +50,7 @@ def seen(member: Any, name: str = "cart") -> Any:
         return "archived"
     document = answer.json()
     document["tags"] = member.get(f"/api/admin/features/{name}/tags").json()
+    document["schema"] = member.get(f"{FEATURES}/{name}/payload-schema").json()
     return {key: value for key, value in document.items() if key not in ("lastSeenAt", "lifecycle")}
 
 
@@ -70,6 +72,7 @@ CHANGES = {
     "tag": lambda member: member.post(
         "/api/admin/features/cart/tags", {"type": "simple", "value": "shop"}, format="json"
     ),
+    "payload schema": lambda member: member.put(f"{CART}/payload-schema", {"schema": SCHEMA}, format="json"),
     "archived": lambda member: member.delete(CART),
 }  # fmt: skip
 
@@ -174,9 +177,27 @@ def test_the_permissions_of_the_changes_that_it_makes_are_needed(api, member):
     assert api["member"].get(url()).status_code == 404
 
 
-@for_each("make", ["created", "deleted"])
+def test_a_change_of_too_many_flags_or_with_too_many_events_is_reverted_flag_by_flag(member, monkeypatch):
+    both = {"features": ["cart", "gift"], "stale": True}
+    member.post("/api/admin/projects/shop/stale", both, format="json")
+    for limit, number in (("MAX_FLAGS", 2), ("MAX_EVENTS", 2)):
+        monkeypatch.setattr(f"projects.reverts.change_plan.{limit}", number)
+        assert member.get(url()).json()["refusal"] is None
+        monkeypatch.setattr(f"projects.reverts.change_plan.{limit}", number - 1)
+        assert "cannot be reverted at once. Revert it flag by flag." in member.get(url()).json()["refusal"]
+        assert member.post(url(), {}, format="json").status_code == 403
+        assert member.get(url(), {"feature": "gift"}).json()["refusal"] is None
+        monkeypatch.undo()
+
+
+@for_each("make", ["created", "deleted", "imported"])
 def test_what_cannot_be_reverted_says_why(member, make):
-    if make == "created":
+    if make == "imported":
+        body = {"project": "shop", "environment": "development", "data": {"features": [{"name": "new"}]}}
+        body["data"] |= {"featureStrategies": [], "tagTypes": []}
+        assert member.post("/api/admin/features-batch/import", body, format="json").status_code == 200
+        why = "An import or a promotion is undone on its own page."
+    elif make == "created":
         member.post(FEATURES, {"name": "new"}, format="json")
         why = "This change cannot be reverted: it created flag new."
     else:
