@@ -174,10 +174,14 @@ def show(visits: list[Visit]) -> None:
 
 def main(flags: int, projects: int, applications: int) -> None:
     with data_directory():
+        from django.db import connection
+
         # In a process of its own, as connections must not be there when this one forks.
         session, addresses = in_new_process(fill, flags, projects, applications)
-        import flagadmin.rsgi  # noqa: F401 - what a worker loads
+        import flagadmin.rsgi  # noqa: F401 - what a worker loads, with a query
 
+        connection.close()
+        connection.close_pool()  # type: ignore[attr-defined]
         show([in_new_process(visit, session, address) for address in addresses])
 
 
