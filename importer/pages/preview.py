@@ -89,10 +89,13 @@ def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
 
 def describe_proposal(foreseen: Mapping[str, Any]) -> dict[str, Any]:
     """The page's information about a change request with this import (`foresee_request`)."""
-    on_at_once = choices(foreseen.get("unproposable", ()), limit=MAX_NAMES_IN_BAR)
+    names = foreseen.get("unproposable", ())
+    on_at_once = choices(names, limit=MAX_NAMES_IN_BAR)
     return {
         "is_proposed": foreseen.get("isProposed", True),
         "unproposable": f"{UNPROPOSABLE} {on_at_once}." if on_at_once else "",
+        "unproposable_names": names,
+        "on_at_once": on_at_once,
         "needed_first": choices(foreseen.get("neededFirst", ()), limit=MAX_NAMES_IN_BAR),
         "also_left_out": choices(foreseen.get("alsoLeftOut", ()), limit=MAX_NAMES_IN_BAR),
         "left_out": choices(foreseen.get("leftOut", ()), limit=MAX_NAMES_IN_BAR),

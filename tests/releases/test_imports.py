@@ -105,9 +105,17 @@ def test_the_page_says_what_a_request_cannot_create(browse, people, body):
     body["data"]["features"] += [{"name": "quiet", "type": "release"}, {"name": "loud", "type": "release"}]
     body["data"]["featureEnvironments"].append({"featureName": "loud", "name": "loud", "enabled": True})
     run = create_run(orjson.dumps(body), caller=Caller(user=people["owner"]))
-    text = page_text(browse("owner").get(f"/import/{run.id}/"))
-    assert f"{UNPROPOSABLE} loud." in text
-    assert "leaves out the rest of quiet." in text
+    owner = browse("owner")
+    page = owner.get(f"/import/{run.id}/")
+    assert f"{UNPROPOSABLE} loud." in page_text(page)
+    assert "leaves out the rest of quiet." in page_text(page)
+    assert 'value="yes" disabled aria-describedby="unproposable">Send for review' in page.text
+    form = page.text.partition('id="exclude-on-at-once"')[2].partition("</form>")[0]
+    sent = dict(re.findall(r'name="(do|flag)" value="(\w+)"', form))
+    assert sent == {"do": "exclude", "flag": "loud"}
+
+    owner.post(f"/import/{run.id}/", sent)
+    assert '<button name="send_for_review" value="yes">' in owner.get(f"/import/{run.id}/").text
 
 
 def test_what_changes_no_answer_is_imported_not_sent(browse, people, body):
