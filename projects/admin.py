@@ -333,7 +333,7 @@ class ProjectAdmin(SubjectAdmin):
     search_fields = ("id", "name", "description")
     ordering = ("id",)
     readonly_on_change = ("id",)
-    extra_help_texts = {"flag_limit": "Maximum number of active flags; empty: no limit."}
+    extra_help_texts = {"flag_limit": "Maximum number of active flags. Leave empty for no limit."}
     readonly_always = ("created_at", "archived_at")
     inlines = (ProjectEnvironmentInline, GrantInline)
     actions = (

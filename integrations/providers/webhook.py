@@ -42,7 +42,7 @@ PROVIDER = Provider(
         Parameter(
             "contentType",
             "Content-Type",
-            "Of what is sent.",
+            "The media type of the body.",
             placeholder="application/json",
             check=find_header_problems,
         ),

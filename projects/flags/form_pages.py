@@ -290,7 +290,7 @@ def create_running_flag(
 
 
 COPIED = "Strategies, variants, tags and dependencies are copied. The copy is off in every environment."
-MOVED = "Everything moves with it. API tokens for the old project only no longer get the flag."
+MOVED = "Everything moves with it. API tokens for the old project alone stop getting the flag."
 
 
 class CloneForm(forms.Form):

@@ -55,7 +55,7 @@ def test_all_that_failed_is_sent_again_in_its_order(
     assert item.title == f"2 deliveries of Webhook {integration.pk} failed"
     assert not [each for each in list_attention(Caller(user=people["viewer"])) if each.kind == "delivery"]
     page = browse("admin").get(f"/integrations/{integration.pk}/deliveries/")
-    assert "Send all 2 failed again" in page_text(page)
+    assert "Send 2 failed events again" in page_text(page)
 
     receiver.answer = lambda path, count: (200, {}, b"")
     path = f"/api/admin/addons/{integration.pk}/events/resend-failed"
