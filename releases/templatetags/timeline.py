@@ -1,4 +1,4 @@
-"""``{% load timeline %}{% time_line flag cells plans marks as line %}`` for the page of a flag, and the cards below it:
+"""``{% load timeline %}{% time_line flag places plans marks as line %}`` for a flag, and the cards below it:
 ``places|next_plan:plans`` and ``{% answer_now flag places %}``.
 """
 
@@ -15,7 +15,6 @@ from playground.engine.explanation import explain
 from playground.lens import make_why_url
 from playground.pages.flag_detail import FlagDetails
 from playground.saved_contexts.expectations import compile_flags, read_stored_flags
-from projects.flags.lists.cells import Cell
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.view import PlanView
@@ -34,9 +33,8 @@ def time_line(
     plans: Mapping[str, PlanView],
     marks: Sequence[Mark],
 ) -> TimeLine:
-    cells: list[Cell] = [place.cell for place in places]
-    query = context["request"].GET
-    return make_time_line(flag, cells, plans, marks, query, now=timezone.now(), caller=context["caller"])
+    query, caller = context["request"].GET, context["caller"]
+    return make_time_line(flag, places, plans, marks, query, now=timezone.now(), caller=caller)
 
 
 @register.filter

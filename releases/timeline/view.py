@@ -15,8 +15,9 @@ from playground.engine.definitions import FlagDefinition
 from playground.saved_contexts.expectations import read_stored_flags
 from projects.console import flag_url
 from projects.definitions import Definitions
+from projects.flags.flag_document import FlagInEnvironment
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day
-from projects.flags.lists.cells import Cell, People
+from projects.flags.lists.cells import People
 from projects.history.changes import find_actors, make_actor, users_changed
 from projects.history.queries import readable_events
 from projects.models import Flag
@@ -73,6 +74,7 @@ class Metric(NamedTuple):
 class Lane(NamedTuple):
     """An environment. ``share``: that of the shown moment, in words. ``points``: lines of measured shares."""
 
+    place: FlagInEnvironment
     name: str
     number: int
     is_main: bool
@@ -85,7 +87,6 @@ class Lane(NamedTuple):
     ahead: Sequence[Step]
     points: Sequence[str]
     measured: str
-    evaluations: int
     asked: Sequence[Asked]
     metrics: Sequence[Metric]
     is_held: bool
@@ -127,7 +128,7 @@ def read_at(query: Mapping[str, str], name: str = "at") -> datetime | None:
 
 def make_time_line(
     flag: Flag,
-    cells: Sequence[Cell],
+    places: Sequence[FlagInEnvironment],
     plans: Mapping[str, PlanView],
     marks: Sequence[Mark],
     query: Mapping[str, str],
@@ -135,7 +136,7 @@ def make_time_line(
     now: datetime,
     caller: Caller,
 ) -> TimeLine:
-    """``cells`` in the order of the cards. About twelve queries, and those of running plans."""
+    """``places`` in the order of the cards. About twelve queries, and those of running plans."""
     chosen = query.get("span", USUAL) if query.get("span") in SPANS else USUAL
     length = SPANS[chosen][1]
     age = max(now - flag.created_at, LEAST)
@@ -143,7 +144,7 @@ def make_time_line(
     ahead = (
         {}
         if flag.is_archived
-        else {cell.environment: list(list_ahead(flag, plans.get(cell.environment))) for cell in cells}
+        else {place.name: list(list_ahead(flag, plans.get(place.name))) for place in places}
     )
     until = max(
         [step.at for steps in ahead.values() for step in steps] + [mark.at for mark in marks if mark.at],
@@ -151,7 +152,7 @@ def make_time_line(
     )
     future = (until - now) * 1.15 if until > now else (now - since) / 15
     axis = Axis(since, now + min(future, (now - since) * 0.6) if until > now else now + future)
-    environments = [cell.environment for cell in cells]
+    environments = [place.name for place in places]
     spans = read_spans(flag, environments, since, now)
     measured = read_evaluations_by_day(flag.pk, environments, days=min(90, (now - since).days + 1), now=now)
     at = read_at(query)
@@ -160,21 +161,21 @@ def make_time_line(
     changes = _read_changes(flag, spans, caller=caller)
     lanes = [
         _make_lane(
-            cell,
+            place,
             number,
-            spans[cell.environment],
-            ahead.get(cell.environment, []),
-            plans.get(cell.environment),
-            [mark for mark in marks if mark.environment == cell.environment],
-            measured[cell.environment],
+            spans[place.name],
+            ahead.get(place.name, []),
+            plans.get(place.name),
+            [mark for mark in marks if mark.environment == place.name],
+            measured[place.name],
             changes,
             axis,
             now,
             at,
-            folded=len(cells) > MANY,
+            folded=len(places) > MANY,
             back=flag_url(flag.project_id, flag.name),
         )
-        for number, cell in enumerate(cells, 1)
+        for number, place in enumerate(places, 1)
     ]
     if flag.is_archived and at is None:
         lanes = [lane._replace(share="Off", why="") for lane in lanes]
@@ -250,7 +251,7 @@ def _read_changes(
 
 
 def _make_lane(
-    cell: Cell,
+    place: FlagInEnvironment,
     number: int,
     spans: Sequence[Span],
     ahead: Sequence[Future],
@@ -265,7 +266,7 @@ def _make_lane(
     folded: bool,
     back: str,
 ) -> Lane:
-    is_main = cell.production
+    cell, is_main = place.cell, place.production
     height = TALL if is_main and not (folded and number > 1) else FOLDED if folded else LOW
     steps = list(draw_past(cell.environment, spans, changes, axis, height, is_tall=height == TALL, back=back))
     shown = cell.text
@@ -277,6 +278,7 @@ def _make_lane(
         view is not None and view.plan.active is not None and view.plan.state != ReleasePlan.State.DONE
     )
     return Lane(
+        place=place,
         name=cell.environment,
         number=number,
         is_main=is_main,
@@ -289,7 +291,6 @@ def _make_lane(
         ahead=future,
         points=list(draw_measured(measured, axis, now)) if height == TALL else [],
         measured=format_percent(measured.percent_on) if measured.percent_on is not None else "",
-        evaluations=measured.counts[-1].yes + measured.counts[-1].no if measured.counts else 0,
         asked=[Asked(axis.x(mark.at or now + (axis.end - now) / 3), mark) for mark in marks],
         metrics=[place_chart(chart, axis, now) for chart in view.charts] if view and is_started else [],
         is_held=bool(view and is_started and view.plan.state == ReleasePlan.State.PAUSED),

@@ -79,7 +79,7 @@ def test_what_is_on_for_everyone_is_one_line_outside_production(browse, cart):
     member = browse("member")
     page = member.get(FLAG).text
     assert 'Strategy<span class="unseen"> in production' in page
-    assert "in development</span></a></p>" in page
+    assert "in development</span></a>" in page
     assert "strategy-edit" not in page.partition('id="flag-2"')[2].partition("</section>")[0]
     for address in (f"{FLAG}?environment=development", FLAG):
         card = member.get(address).text.partition('id="flag-2"')[2].partition("</section>")[0]

@@ -176,7 +176,7 @@ def test_cards_below_say_what_comes_next_and_what_the_lens_gets(browse, shop: Pr
     assert text.index("Next: 50 %") < text.index("Before 50 %") < text.index("Step 1 of 2 in production")
     assert text.count("Before 50 %") == 1
     assert re.search(
-        r"userId 42 Off\s?Why\? Switched on in production\s?userId 42 is in bucket \d+ and", text
+        r"userId 42 Off\s?Why\? Switched on in production\s?Bucket \d+ of 100: the rollout by userId", text
     )
     viewed = page_text(browse("viewer").get(FLAG))
     assert "Next: 50 %" in viewed
