@@ -131,7 +131,10 @@ def _list_steps_of(strategy: StrategyExplanation) -> Iterator[Step]:
         return
     unknown = strategy.sentence if strategy.state is State.UNKNOWN else None
     steps = [
-        Step("unknown" if each.sentence == unknown else "yes" if each.holds else "no", each.sentence)
+        Step(
+            "unknown" if each.sentence == unknown else "yes" if each.holds else "no",
+            *_split_need(each.sentence),
+        )
         for each in strategy.constraints
     ]
     for segment in strategy.segments:
@@ -148,8 +151,13 @@ def _list_steps_of(strategy: StrategyExplanation) -> Iterator[Step]:
         steps[MAX_CONDITIONS:] = [Step(steps[MAX_CONDITIONS].css, f"{more} more conditions")]
     rollout = strategy.rollout
     if rollout is not None:
-        is_drawn = rollout.field is None and rollout.bucket is not None
-        steps.append(Step("unknown" if is_drawn else "yes" if rollout.inside else "no", rollout.sentence))
+        css = "yes" if rollout.inside else "no"
+        if rollout.bucket is None or rollout.field is None:
+            css = css if rollout.bucket is None else "unknown"  # it was drawn
+            steps.append(Step(css, rollout.sentence))
+        else:
+            note = f"the rollout by {rollout.field} stops at {rollout.threshold} %"
+            steps.append(Step(css, f"Bucket {rollout.bucket} of 100", note))
     if not steps or (unknown and all(step.sentence != unknown for step in steps)):
         steps.append(
             Step("unknown" if unknown else "yes" if strategy.state is State.ON else "no", strategy.sentence)
@@ -164,6 +172,19 @@ def _make_strip(strategy: StrategyExplanation) -> Strip | None:
     threshold = min(max(rollout.threshold, 0), 100)
     words = f"100 buckets, of which {threshold} are on. {rollout.sentence}"
     return Strip(threshold, rollout.bucket - 1, words)
+
+
+def _split_need(sentence: str) -> tuple[str, str]:
+    """``plan is free`` and ``needs one of pro``, of a condition that fails; "" of one that says more."""
+    value, needs, needed = sentence.partition(", needs ")
+    return value, f"needs {needed}" if needs else ""
+
+
+def _say_needed(sentence: str) -> str:
+    """``plan must be one of pro``"""
+    value, needed = _split_need(sentence)
+    name = value.removesuffix(" was not given").partition(" is ")[0]
+    return f"{name} must be {needed.removeprefix('needs ')}" if needed else sentence
 
 
 def _list_first(
@@ -190,7 +211,7 @@ def _make_way(
     """What a strategy lacks to include the user."""
     rollout = strategy.rollout
     missing = [f"Enable strategy {index + 1}"] if strategy.disabled else []
-    missing += (each.sentence for each in strategy.constraints if not each.holds)
+    missing += (_say_needed(each.sentence) for each in strategy.constraints if not each.holds)
     for segment in strategy.segments:
         if not segment.holds:
             failing = "; ".join(each.sentence for each in segment.constraints if not each.holds)

@@ -73,7 +73,7 @@ def test_a_user_beyond_the_rollout_gets_the_least_percentage_that_includes_them(
     bucket = int(found)
     assert path(page) == [
         (YES, "Switched on in production"),
-        (NO, f"userId 42 is in bucket {bucket} and the rollout stops at 5 %"),
+        (NO, f"Bucket {bucket} of 100"),
     ]
     assert f'<rect class="me" x="{bucket - 1}%"' in page.text
     for share, result in ((bucket - 1, "off"), (bucket, "on")):
@@ -85,9 +85,9 @@ def test_a_user_beyond_the_rollout_gets_the_least_percentage_that_includes_them(
 def test_a_condition_that_fails_is_named_with_its_value(browse, shop):
     live_flag("cart", strategies=[{"name": "default", "constraints": [NORWAY]}])
     page = ask(browse)
-    reason = "country was not given, needs one of NO"
-    assert path(page) == [(YES, "Switched on in production"), (NO, reason)]
-    assert reason in card(page, "What would turn it on")
+    assert path(page) == [(YES, "Switched on in production"), (NO, "country was not given")]
+    assert "country was not given needs one of NO" in card(page, "Answer")
+    assert "country must be one of NO" in card(page, "What would turn it on")
     SavedContext.objects.create(
         name="Kari", context={"userId": "42", "properties": {"country": "NO"}}, project_id="shop"
     )
@@ -126,10 +126,8 @@ def test_the_nearest_of_several_strategies_is_shown_and_any_of_them_would_do(bro
     assert [css for css, _ in path(page)] == [YES, NO]
     assert "The path shows strategy 2 of 2." in page_text(page)
     ways = card(page, "What would turn it on")
-    assert re.search(
-        r"one of Raise the rollout from 0 % to \d+ %.*country was not given, needs one of NO", ways
-    )
-    assert "Strategy 1. Also: plan was not given, needs one of pro" in ways
+    assert re.search(r"one of Raise the rollout from 0 % to \d+ %.*country must be one of NO", ways)
+    assert "Strategy 1. Also: plan must be one of pro" in ways
     [edit] = re.findall(r'href="([^"]+)">Roll out…<span class="unseen"> strategy 2', page.text)
     assert browse("admin").get(unescape(edit)).status_code == 200
     assert "Roll out…" not in ask(browse).text
@@ -183,7 +181,7 @@ def test_the_switch_is_needed_besides_the_rest(browse, shop):
     page = ask(browse, who="admin")
     assert path(page)[0] == (NO, "Switched off in production")
     ways = card(page, "What would turn it on")
-    assert re.search(r"Switch cart on in production.* and country was not given, needs one of NO", ways)
+    assert re.search(r"Switch cart on in production.* and country must be one of NO", ways)
     [switch] = re.findall(r'href="([^"]+)">Switch on…', page.text)
     assert browse("admin").get(unescape(switch)).status_code == 200
     assert "Switch on…" not in ask(browse).text
