@@ -112,7 +112,7 @@ def list_sections() -> tuple[Section, ...]:
                     ),
                 ),
             ),
-            patterns=(re.compile(r"/projects/[^/]+/activity/"),),
+            patterns=(re.compile(r"/projects/[^/]+/activity/|/environments/[^/]+/revert"),),
         ),
         Section(
             "Requests",

@@ -112,7 +112,7 @@ def read_expected_answer(document: Mapping[str, Any]) -> Answer:
 
 def answer_words(answer: Answer) -> str:
     if answer.state is State.UNKNOWN:
-        return "for an SDK to tell"
+        return "dependent on the SDK"
     parts = [answer.state.value]
     if answer.variant:
         parts.append(f"variant {answer.variant}")

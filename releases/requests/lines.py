@@ -7,21 +7,26 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db.models import Prefetch, prefetch_related_objects
+from django.utils import timezone
 
-from flagadmin.core.errors import list_some, pluralize
+from flagadmin.core.errors import ValidationError, list_some, pluralize
 from groups.models import Group
 from playground.pages.changes import format_share
 from projects.models import ProjectEnvironment
 from releases.models import Change, ChangeRequest, Review, Schedule
 from releases.requests.conflicts import find_conflicting, name_for_changes
+from releases.requests.impact import measure_impact
 from releases.requests.lapses import find_lapses
 from releases.requests.queries import CLOSED, UNDECIDED
 
 State = ChangeRequest.State
+MAX_MEASURED = 5
+"""Requests in conflict of which a list measures the users."""
 
 
 class Line(NamedTuple):
-    """``users``: the share that changes, measured when the request was last sent or reviewed; "" if unknown.
+    """``users``: the share that changes, measured now for a request in conflict (for the first of a list), else when it
+    was last sent or reviewed; "" if unknown.
 
     ``waits``: what has to happen next; "" for a closed request and for a pending one, which waits until ``at``.
     """
@@ -56,10 +61,24 @@ def list_lines(requests: Sequence[Any]) -> Iterator[Line]:
             request,
             request.title or name_for_changes(request, first.get(request.pk), request.change_count),
             conflicts[request.pk],
-            format_share(request.changed, request.users) if request.users else "",
+            _say_users(request, list(conflicts)),
             "" if is_pending else _say_waiting(request, given, approvers, is_stuck=request.pk in conflicts),
             schedule.at if schedule and is_pending else None,
         )
+
+
+def _say_users(request: Any, conflicts: Sequence[int]) -> str:
+    """``conflicts``: the ids of the requests in conflict."""
+    changed, users = request.changed, request.users
+    if request.pk in conflicts and users:  # what it was sent for is no longer there
+        if request.pk not in conflicts[:MAX_MEASURED]:
+            return ""
+        try:
+            now = measure_impact(request, now=timezone.now()).document
+        except ValidationError:
+            return ""
+        changed, users = now["changed"], now["users"]
+    return format_share(changed, users) if users else ""
 
 
 def _name_approvers(requests: Iterable[ChangeRequest]) -> dict[tuple[str, str], str]:

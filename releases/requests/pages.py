@@ -72,7 +72,8 @@ class RequestList(ListPage):
             numeric=True,
             shown='default:"–"',
             css="short",
-            attributes='{% if row.users %} title="Measured when it was last sent or reviewed"{% endif %}',
+            attributes='{% if row.users %} title="Measured {% if row.conflicts %}now{% else %}when it was '
+            'last sent or reviewed{% endif %}"{% endif %}',
         ),
         Column(
             "state",

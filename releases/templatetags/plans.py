@@ -13,7 +13,7 @@ from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
 from releases.plans.picture import Picture, plan_picture
 from releases.plans.progress import say_minutes, say_window
-from releases.plans.queries import UNFINISHED, TouchedPlan, find_touched_plans
+from releases.plans.queries import UNFINISHED, TouchedPlan, find_touched_plans, name_steps
 from releases.plans.view import PlanView
 from releases.requests.approvals import Verdict, foresee
 from releases.safeguards.numbers import list_metrics
@@ -38,6 +38,7 @@ class StepsOffer(NamedTuple):
         return self.rollouts.replace(",", " → ")
 
 
+register.filter("steps_of", lambda milestones: name_steps([each.name for each in milestones]))
 register.filter(describe_safeguard)
 register.filter(describe_labels)
 
