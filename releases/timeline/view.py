@@ -9,7 +9,6 @@ from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
 from flagadmin.core.http.responses import iso
-from flagadmin.core.lists.charts import format_percent
 from groups.access import Caller
 from playground.engine.definitions import FlagDefinition
 from playground.saved_contexts.expectations import read_stored_flags
@@ -86,7 +85,6 @@ class Lane(NamedTuple):
     steps: Sequence[Step]
     ahead: Sequence[Step]
     points: Sequence[str]
-    measured: str
     asked: Sequence[Asked]
     metrics: Sequence[Metric]
     is_held: bool
@@ -290,7 +288,6 @@ def _make_lane(
         steps=steps,
         ahead=future,
         points=list(draw_measured(measured, axis, now)) if height == TALL else [],
-        measured=format_percent(measured.percent_on) if measured.percent_on is not None else "",
         asked=[Asked(axis.x(mark.at or now + (axis.end - now) / 3), mark) for mark in marks],
         metrics=[place_chart(chart, axis, now) for chart in view.charts] if view and is_started else [],
         is_held=bool(view and is_started and view.plan.state == ReleasePlan.State.PAUSED),

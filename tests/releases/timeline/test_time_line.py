@@ -14,7 +14,7 @@ from groups.access import Caller
 from playground.comparison.versions import count_recent_changes
 from projects.flags.archive.actions import archive_flags
 from projects.flags.environments.actions import disable_flag
-from projects.models import Flag, Project, Segment, UsageDay
+from projects.models import Flag, Project, Segment, UsageDay, UsageHour
 from projects.models.versions import VersionsSince
 from releases.derive import ProposedChange
 from releases.plans.actions import pause_plan
@@ -112,7 +112,10 @@ def test_reading_takes_the_same_queries_for_any_number_of_changes(
 def test_the_page_draws_past_ahead_and_requests_with_a_table(browse, shop: Project) -> None:
     flag = cart(5)
     started(5, 25, 50)
-    UsageDay.objects.create(flag_id=flag.pk, environment="production", day=timezone.now().date(), yes=1, no=3)
+    where = {"flag_id": flag.pk, "environment": "production"}
+    now = timezone.now().replace(minute=0, second=0, microsecond=0)
+    UsageDay.objects.create(**where, day=now.date(), yes=0, no=96)
+    UsageHour.objects.create(**where, hour=now, application_id=1, yes=1, no=3)
     request = send_changes("shop", "production", [turn_off()], caller=SYSTEM)
     page = browse("viewer").get(FLAG)
     text = page_text(page)
