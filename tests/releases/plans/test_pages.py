@@ -179,6 +179,7 @@ def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, owner):
     assert owner.post("/release-templates/new/", form | {"rollouts": "many"}).status_code == 400
     live = {"template": template.pk}
     cart(5)
+    assert "Careful 5 → 100 %" in page_text(owner.get(NEW))
     assert owner.post(NEW, live).status_code == 302
     owner.post(f"{made.url}remove", {"do": "delete"})
     assert not ReleaseTemplate.objects.exists()
