@@ -298,7 +298,7 @@ def test_the_list_says_how_many_users_change_and_what_each_request_waits_for(bro
     make("In review", impact={"changed": 25, "users": 200}, asked=["admin"])
     make("In review", required_approvals=2)
     make("Approved", required_approvals=0)
-    stuck = make("In review")
+    stuck = make("In review", impact={"changed": 25, "users": 200})  # when it was sent; nobody now
     Change.objects.create(
         request=stuck, feature="cart", action="updateEnabled", payload={"enabled": True}, made_from=False
     )
@@ -314,7 +314,7 @@ def test_the_list_says_how_many_users_change_and_what_each_request_waits_for(bro
         ("12.5 %", "1 approval by admin"),
         ("", "2 approvals by any reviewer"),
         ("", "Somebody to apply it"),
-        ("", "owner to resolve a conflict"),
+        ("0 %", "owner to resolve a conflict"),
         ("", "2100-01-02T03:04:00+00:00"),
         ("", "owner to set another time"),
         ("", ""),
